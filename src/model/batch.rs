@@ -1,0 +1,99 @@
+//! A batch: an accepted request, a graph of tasks with a policy.
+
+use serde::{Deserialize, Serialize};
+
+use super::clock::{Seconds, WallTime};
+use super::evidence::Grade;
+use super::id::{BatchId, TaskKey};
+use super::task::Task;
+
+/// Which dialect the request came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// A plan, Markdown or JSON: all tasks are known from the start.
+    Plan,
+    /// Specs dropped into the batch's directory: further ones may join while the batch is open.
+    Specs,
+}
+
+/// What to do about two tasks that declare the same file and could run at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFileConflict {
+    /// One after the other.
+    Serialise,
+    /// Side by side, with a warning.
+    Warn,
+    /// The request is refused.
+    Refuse,
+}
+
+impl OnFileConflict {
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "serialise" => Some(Self::Serialise),
+            "warn" => Some(Self::Warn),
+            "refuse" => Some(Self::Refuse),
+            _ => None,
+        }
+    }
+}
+
+/// How long to wait before a retry: exponential, with jitter that depends on the task alone.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Backoff {
+    pub first: Seconds,
+    pub factor: f64,
+    pub longest: Seconds,
+}
+
+/// A file that several tasks declare though nothing orders them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileConflict {
+    pub file: String,
+    pub tasks: Vec<TaskKey>,
+}
+
+/// Where a request came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// The file's name in the inbox, or as the user gave it.
+    pub name: String,
+    pub sha256: String,
+}
+
+/// An accepted request in normal form: what `batch.json` holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Batch {
+    pub version: u32,
+    pub id: BatchId,
+    pub origin: Origin,
+    pub source: Source,
+    pub accepted_at: WallTime,
+    /// The limit that the request itself sets; what only outsiders can do has no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel_limit: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage_timeout: Option<Seconds>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_timeout: Option<Seconds>,
+    pub close_after: Seconds,
+    pub require: Grade,
+    pub on_file_conflict: OnFileConflict,
+    pub backoff: Backoff,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_per_million_tokens: Option<f64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub file_conflicts: Vec<FileConflict>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// In the plan's order. Empty for an open batch, whose tasks join through the journal.
+    pub tasks: Vec<Task>,
+}
+
+impl Batch {
+    pub fn is_open(&self) -> bool {
+        self.origin == Origin::Specs
+    }
+}

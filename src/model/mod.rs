@@ -1,0 +1,27 @@
+//! What things are: ids, tasks, batches, events, reasons, outcomes, and the state that events add up to.
+//!
+//! Nothing here touches a disk, a clock or a process. The types that derive serde are the ones whose
+//! JSON is itself a promise (a journal line, `batch.json`); every other file's shape lives in `format`.
+
+pub mod batch;
+pub mod claim;
+pub mod clock;
+pub mod defect;
+pub mod event;
+pub mod evidence;
+pub mod id;
+pub mod reason;
+pub mod settings;
+pub mod state;
+pub mod task;
+
+pub use batch::{Batch, OnFileConflict, Origin};
+pub use claim::Claim;
+pub use clock::{Seconds, Tick, WallTime};
+pub use defect::{Defect, Place};
+pub use event::Event;
+pub use evidence::{Finding, Grade, Verdict};
+pub use id::{Attempt, BatchId, Epoch, TaskKey};
+pub use reason::Reason;
+pub use settings::Settings;
+pub use task::{Gate, Limits, Task, TaskType};

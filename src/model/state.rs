@@ -1,0 +1,1 @@
+//! The state of a batch: the fold of its journal.
