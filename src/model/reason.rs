@@ -56,6 +56,10 @@ pub enum Reason {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         via: Option<TaskKey>,
     },
+    /// In an open batch: the spec that it waits for never came.
+    DependencyMissing {
+        missing: TaskKey,
+    },
     Cancelled {
         by: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,6 +83,7 @@ impl Reason {
             Reason::BelowRequired { .. } => "below_required",
             Reason::SpecRefused { .. } => "spec_refused",
             Reason::DependencyFailed { .. } => "dependency_failed",
+            Reason::DependencyMissing { .. } => "dependency_missing",
             Reason::Cancelled { .. } => "cancelled",
         }
     }
@@ -106,6 +111,7 @@ impl Reason {
             | Reason::BatchTimeout { .. }
             | Reason::SpecRefused { .. }
             | Reason::DependencyFailed { .. }
+            | Reason::DependencyMissing { .. }
             | Reason::Cancelled { .. } => false,
         }
     }
@@ -140,6 +146,7 @@ impl fmt::Display for Reason {
             Reason::DependencyFailed { cause, via: Some(via) } => {
                 write!(f, "dependency {via} was skipped because {cause} failed")
             }
+            Reason::DependencyMissing { missing } => write!(f, "dependency {missing} was never dropped"),
             Reason::Cancelled { by, why: None } => write!(f, "cancelled by {by}"),
             Reason::Cancelled { by, why: Some(why) } => write!(f, "cancelled by {by}: {why}"),
         }

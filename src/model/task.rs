@@ -119,6 +119,38 @@ impl Task {
         }
     }
 
+    /// Stands for a dropped spec that was refused: there is nothing to run, but the task has ended.
+    pub fn refused(key: &TaskKey) -> Task {
+        let none = Seconds(0.0);
+        Task {
+            key: key.clone(),
+            task_id: key.as_str().to_owned(),
+            kind: TaskType::Executor,
+            phase_name: key.as_str().to_owned(),
+            goal: String::new(),
+            steps: Vec::new(),
+            complexity: String::new(),
+            files_modified: Vec::new(),
+            estimated_hours: None,
+            dependencies: Vec::new(),
+            stage: 1,
+            validation_gates: Vec::new(),
+            conflict_notes: None,
+            agent: None,
+            command: None,
+            limits: Limits {
+                timeout: none,
+                heartbeat_timeout: none,
+                heartbeat_interval: none,
+                start_timeout: none,
+                start_timeout_was_set: false,
+                max_retries: 0,
+                stuck_after: none,
+            },
+            extra: Map::new(),
+        }
+    }
+
     /// Results may carry the file key or the task id: seed 004 uses both for one task.
     pub fn answers_to(&self, name: &str) -> bool {
         self.task_id == name || self.key.as_str() == name

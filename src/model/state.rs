@@ -1,1 +1,0 @@
-//! The state of a batch: the fold of its journal.

@@ -1,0 +1,223 @@
+//! How one event changes a batch's state. The only place where a phase is assigned.
+
+use std::sync::Arc;
+
+use super::{BatchState, Collected, LateResult, Outcome, Phase, TaskIx, Try};
+use crate::model::clock::{Tick, WallTime};
+use crate::model::event::{Entry, Event};
+use crate::model::id::{Attempt, TaskKey};
+use crate::model::reason::Reason;
+
+/// A journal line that does not fit what came before it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum FoldError {
+    #[error("line {seq} speaks of task '{task}', which this batch does not have")]
+    UnknownTask { seq: u64, task: TaskKey },
+    #[error("line {seq} does not follow line {after}")]
+    OutOfOrder { seq: u64, after: u64 },
+}
+
+impl BatchState {
+    /// Folds one journal line into the state.
+    pub fn apply(&mut self, entry: &Entry) -> Result<(), FoldError> {
+        self.apply_event(&entry.event, entry.clock, entry.at)
+            .map_err(|task| FoldError::UnknownTask { seq: entry.seq, task })
+    }
+
+    /// Folds an event that was just decided. `Err` names a task that the batch does not have.
+    pub fn apply_event(&mut self, event: &Event, now: Tick, at: WallTime) -> Result<(), TaskKey> {
+        if let Some(key) = event.task() {
+            let is_new = matches!(event, Event::Joined { .. } | Event::SpecRefused { .. });
+            match self.find(key.as_str()) {
+                Some(task) => self.apply_to_task(task, event, now, at),
+                None if is_new => self.apply_new(event, now, at),
+                None => return Err(key.clone()),
+            }
+        } else {
+            self.apply_to_batch(event, now, at);
+        }
+        Ok(())
+    }
+
+    fn apply_to_batch(&mut self, event: &Event, now: Tick, at: WallTime) {
+        match event {
+            Event::Accepted { .. } => {
+                self.accepted_at = at;
+                self.accepted_clock = now;
+                self.last_joined = now;
+            }
+            Event::SelfSuspected { silent, until, .. } => {
+                self.suspicions += 1;
+                for key in silent {
+                    if let Some(task) = self.find(key.as_str()) {
+                        self.tasks[task].reprieve = Some((now, *until));
+                    }
+                }
+            }
+            Event::CancelAsked { by, why } => {
+                self.cancel = Some(Reason::Cancelled { by: by.clone(), why: why.clone() });
+            }
+            Event::Finished { status } => self.finished = Some((*status, at)),
+            _ => {}
+        }
+    }
+
+    fn apply_new(&mut self, event: &Event, now: Tick, at: WallTime) {
+        self.last_joined = now;
+        match event {
+            Event::Joined { task } => self.add(Arc::new((**task).clone())),
+            Event::SpecRefused { task, defects, .. } => {
+                self.add(Arc::new(crate::model::task::Task::refused(task)));
+                let ix = self.tasks.len() - 1;
+                self.end(ix, Outcome::Failed(Reason::SpecRefused { defects: defects.clone() }), now, at);
+            }
+            _ => {}
+        }
+    }
+
+    fn apply_to_task(&mut self, ix: TaskIx, event: &Event, now: Tick, at: WallTime) {
+        match event {
+            Event::Offered { attempt, .. } => self.offer(ix, *attempt, now, at),
+            Event::Started { attempt, sign, .. } => {
+                self.run(ix, *attempt, now);
+                if let Some(last) = self.tasks[ix].tries.last_mut() {
+                    last.started = Some((at, sign.clone()));
+                }
+            }
+            Event::ResultRefused { defects, .. } => self.tasks[ix].refusal = Some(defects.clone()),
+            Event::Collected { attempt, sha256, unfenced, verdict, .. } => {
+                self.tasks[ix].collected = Some(Collected {
+                    attempt: *attempt,
+                    sha256: sha256.clone(),
+                    unfenced: *unfenced,
+                    verdict: verdict.clone(),
+                });
+                self.rest(ix, now);
+                self.tasks[ix].phase = Phase::Claimed { attempt: *attempt };
+            }
+            Event::Succeeded { .. } => {
+                self.close_try(ix, at, None);
+                self.end(ix, Outcome::Succeeded, now, at);
+            }
+            Event::AttemptFailed { attempt, because, retry_at, .. } => {
+                self.close_try(ix, at, Some(because.clone()));
+                match retry_at {
+                    Some(until) => self.back_off(ix, *attempt, *until, now),
+                    None => self.end(ix, unsuccessful(because), now, at),
+                }
+            }
+            Event::Abandoned { because, .. } => self.end(ix, unsuccessful(because), now, at),
+            Event::Late { attempt, sha256, because, .. } => self.late.push(LateResult {
+                task: ix,
+                attempt: *attempt,
+                sha256: sha256.clone(),
+                because: because.clone(),
+                at,
+            }),
+            _ => {}
+        }
+    }
+
+    fn offer(&mut self, ix: TaskIx, attempt: Attempt, now: Tick, at: WallTime) {
+        self.ready.remove(&ix);
+        self.leave_back_off(ix);
+        self.live.insert(ix);
+        for file in &self.tasks[ix].spec.files_modified {
+            self.held_files.entry(file.clone()).or_insert(ix);
+        }
+        let task = &mut self.tasks[ix];
+        task.phase = Phase::Offered { attempt, since: now };
+        task.refusal = None;
+        task.reprieve = None;
+        task.collected = None;
+        task.tries.push(Try { attempt, offered_at: at, started: None, ended_at: None, failed_because: None });
+    }
+
+    fn run(&mut self, ix: TaskIx, attempt: Attempt, now: Tick) {
+        let stage = self.stage_of(ix);
+        self.stages[stage].task_runs(now);
+        self.tasks[ix].phase = Phase::Running { attempt, since: now };
+    }
+
+    /// Stops the stage's clock for this task, if it ran.
+    fn rest(&mut self, ix: TaskIx, now: Tick) {
+        if matches!(self.tasks[ix].phase, Phase::Running { .. }) {
+            let stage = self.stage_of(ix);
+            self.stages[stage].task_rests(now);
+        }
+    }
+
+    fn back_off(&mut self, ix: TaskIx, attempt: Attempt, until: Tick, now: Tick) {
+        self.rest(ix, now);
+        self.live.remove(&ix);
+        self.backing_off.insert((until, ix));
+        self.tasks[ix].phase = Phase::BackingOff { next: attempt.next(), until };
+    }
+
+    fn leave_back_off(&mut self, ix: TaskIx) {
+        if let Phase::BackingOff { until, .. } = self.tasks[ix].phase {
+            self.backing_off.remove(&(until, ix));
+        }
+    }
+
+    fn close_try(&mut self, ix: TaskIx, at: WallTime, because: Option<Reason>) {
+        if let Some(last) = self.tasks[ix].tries.last_mut() {
+            last.ended_at = Some(at);
+            last.failed_because = because;
+        }
+    }
+
+    fn end(&mut self, ix: TaskIx, outcome: Outcome, now: Tick, at: WallTime) {
+        self.rest(ix, now);
+        self.ready.remove(&ix);
+        self.live.remove(&ix);
+        self.doomed.remove(&ix);
+        self.leave_back_off(ix);
+        for file in &self.tasks[ix].spec.files_modified {
+            if self.held_files.get(file) == Some(&ix) {
+                self.held_files.remove(file);
+            }
+        }
+        let succeeded = outcome == Outcome::Succeeded;
+        let stage = self.stage_of(ix);
+        self.stages[stage].ended += 1;
+        self.stages[stage].succeeded += usize::from(succeeded);
+        self.timed_out |= matches!(&outcome, Outcome::TimedOut(Reason::BatchTimeout { .. }));
+        self.unsettled -= 1;
+        self.tasks[ix].phase = Phase::Done(outcome);
+        self.tasks[ix].ended_at = Some(at);
+        for dependent in self.tasks[ix].dependents.clone() {
+            if succeeded {
+                self.meet(dependent);
+            } else if !self.tasks[dependent].is_done() {
+                self.doomed.insert(dependent);
+            }
+        }
+    }
+
+    /// One dependency of a waiting task has succeeded.
+    fn meet(&mut self, ix: TaskIx) {
+        let Phase::Waiting { unmet } = &mut self.tasks[ix].phase else { return };
+        *unmet -= 1;
+        if *unmet == 0 {
+            self.tasks[ix].phase = Phase::Ready;
+            self.ready.insert(ix);
+        }
+    }
+
+    fn stage_of(&self, ix: TaskIx) -> usize {
+        self.tasks[ix].spec.stage.max(1) as usize - 1
+    }
+}
+
+/// The ending that a reason means.
+fn unsuccessful(because: &Reason) -> Outcome {
+    match because {
+        Reason::DependencyFailed { .. } | Reason::DependencyMissing { .. } => {
+            Outcome::Skipped(because.clone())
+        }
+        Reason::Cancelled { .. } => Outcome::Cancelled(because.clone()),
+        timeout if timeout.is_timeout() => Outcome::TimedOut(because.clone()),
+        _ => Outcome::Failed(because.clone()),
+    }
+}

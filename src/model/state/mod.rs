@@ -1,0 +1,181 @@
+//! The state of a batch: the fold of its journal, and nothing else.
+//!
+//! `decide` and a restarted watcher both reach it through `apply`, so they cannot disagree. The indexes
+//! beside the tasks (ready, live, doomed …) keep a turn's cost independent of the batch's size.
+
+mod apply;
+mod stage;
+mod task;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::batch::{Batch, OnFileConflict};
+use super::clock::{Tick, WallTime};
+use super::event::{BatchStatus, LateBecause};
+use super::id::{Attempt, TaskKey};
+use super::reason::Reason;
+use super::task::Task;
+
+pub use apply::FoldError;
+pub use stage::StageClock;
+pub use task::{Collected, Outcome, Phase, TaskState, Try};
+
+/// A task's place in its batch.
+pub type TaskIx = usize;
+
+/// A result that was put aside.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LateResult {
+    pub task: TaskIx,
+    pub attempt: Option<Attempt>,
+    pub sha256: String,
+    pub because: LateBecause,
+    pub at: WallTime,
+}
+
+/// Everything that is decided about one batch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BatchState {
+    pub batch: Arc<Batch>,
+    pub tasks: Vec<TaskState>,
+    by_name: HashMap<String, TaskIx>,
+    /// Dependencies met, not yet offered.
+    pub ready: BTreeSet<TaskIx>,
+    /// Offered, running or claimed.
+    pub live: BTreeSet<TaskIx>,
+    pub backing_off: BTreeSet<(Tick, TaskIx)>,
+    /// Not yet ended, though something that it depends on ended without success.
+    pub doomed: BTreeSet<TaskIx>,
+    /// Which task holds a file that conflicts, from its first offer to its end.
+    held_files: HashMap<String, TaskIx>,
+    /// In an open batch: who waits for a spec that has not come yet.
+    awaited: HashMap<String, Vec<TaskIx>>,
+    pub stages: Vec<StageClock>,
+    pub unsettled: usize,
+    pub accepted_at: WallTime,
+    pub accepted_clock: Tick,
+    /// When the last spec joined an open batch.
+    pub last_joined: Tick,
+    pub cancel: Option<Reason>,
+    pub timed_out: bool,
+    pub finished: Option<(BatchStatus, WallTime)>,
+    pub late: Vec<LateResult>,
+    pub suspicions: usize,
+}
+
+impl BatchState {
+    pub fn new(batch: Arc<Batch>) -> Self {
+        let mut state = BatchState {
+            accepted_at: batch.accepted_at,
+            tasks: Vec::with_capacity(batch.tasks.len()),
+            by_name: HashMap::with_capacity(batch.tasks.len() * 2),
+            ready: BTreeSet::new(),
+            live: BTreeSet::new(),
+            backing_off: BTreeSet::new(),
+            doomed: BTreeSet::new(),
+            held_files: HashMap::new(),
+            awaited: HashMap::new(),
+            stages: Vec::new(),
+            unsettled: 0,
+            accepted_clock: Tick(0),
+            last_joined: Tick(0),
+            cancel: None,
+            timed_out: false,
+            finished: None,
+            late: Vec::new(),
+            suspicions: 0,
+            batch,
+        };
+        for task in state.batch.clone().tasks.iter() {
+            state.add(Arc::new(task.clone()));
+        }
+        state
+    }
+
+    /// Finds a task by key or task id.
+    pub fn find(&self, name: &str) -> Option<TaskIx> {
+        self.by_name.get(name).copied()
+    }
+
+    pub fn key(&self, task: TaskIx) -> &TaskKey {
+        &self.tasks[task].spec.key
+    }
+
+    /// Whether nothing more can happen in this batch but its end.
+    pub fn is_settled(&self) -> bool {
+        self.unsettled == 0
+    }
+
+    /// The task that keeps this one from starting because both declare a file.
+    pub fn held_back_by(&self, task: TaskIx) -> Option<TaskIx> {
+        if self.batch.on_file_conflict != OnFileConflict::Serialise {
+            return None;
+        }
+        let files = &self.tasks[task].spec.files_modified;
+        files.iter().find_map(|file| self.held_files.get(file).copied()).filter(|holder| *holder != task)
+    }
+
+    /// Adds a task and links it with what it waits for and who waits for it.
+    fn add(&mut self, spec: Arc<Task>) {
+        let ix = self.tasks.len();
+        let mut unmet = 0;
+        let mut is_doomed = false;
+        for dependency in &spec.dependencies {
+            match self.by_name.get(dependency.as_str()).copied() {
+                Some(known) => match &self.tasks[known].phase {
+                    Phase::Done(Outcome::Succeeded) => {}
+                    phase => {
+                        is_doomed |= matches!(phase, Phase::Done(_));
+                        unmet += 1;
+                        self.tasks[known].dependents.push(ix);
+                    }
+                },
+                None => {
+                    unmet += 1;
+                    self.awaited.entry(dependency.as_str().to_owned()).or_default().push(ix);
+                }
+            }
+        }
+        if is_doomed {
+            self.doomed.insert(ix);
+        }
+        if unmet == 0 {
+            self.ready.insert(ix);
+        }
+        let stage = spec.stage.max(1) as usize;
+        if self.stages.len() < stage {
+            self.stages.resize(stage, StageClock::default());
+        }
+        self.stages[stage - 1].admit(&spec.limits);
+        self.unsettled += 1;
+        for name in [spec.key.as_str(), spec.task_id.as_str()] {
+            self.by_name.entry(name.to_owned()).or_insert(ix);
+        }
+        let mut waiting = self.awaited.remove(spec.key.as_str()).unwrap_or_default();
+        if spec.task_id != spec.key.as_str() {
+            waiting.extend(self.awaited.remove(spec.task_id.as_str()).unwrap_or_default());
+        }
+        let phase = if unmet == 0 { Phase::Ready } else { Phase::Waiting { unmet } };
+        self.tasks.push(TaskState::new(spec, phase, waiting));
+    }
+
+    /// The dependencies of a task that have not succeeded, by name.
+    pub fn unmet_dependencies(&self, task: TaskIx) -> Vec<&TaskKey> {
+        let is_met = |name: &TaskKey| {
+            self.find(name.as_str())
+                .is_some_and(|ix| matches!(self.tasks[ix].phase, Phase::Done(Outcome::Succeeded)))
+        };
+        self.tasks[task].spec.dependencies.iter().filter(|name| !is_met(name)).collect()
+    }
+
+    /// A dependency whose spec has not come.
+    pub fn missing_dependency(&self, task: TaskIx) -> Option<&TaskKey> {
+        self.tasks[task].spec.dependencies.iter().find(|name| self.find(name.as_str()).is_none())
+    }
+
+    /// The stage's limit: as set, or the longest that its tasks may need with all their retries.
+    pub fn stage_limit(&self, stage: usize) -> super::clock::Seconds {
+        self.batch.stage_timeout.unwrap_or(self.stages[stage].longest_need)
+    }
+}

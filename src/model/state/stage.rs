@@ -1,0 +1,61 @@
+//! A stage's clock: it runs only while one of the stage's tasks runs.
+
+use crate::model::clock::{Seconds, Tick};
+use crate::model::task::Limits;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StageClock {
+    pub tasks: usize,
+    pub succeeded: usize,
+    pub ended: usize,
+    running: usize,
+    spent_ms: u64,
+    since: Tick,
+    /// The longest `(1 + max_retries) × timeout` of the stage's tasks.
+    pub longest_need: Seconds,
+}
+
+impl Default for StageClock {
+    fn default() -> Self {
+        StageClock {
+            tasks: 0,
+            succeeded: 0,
+            ended: 0,
+            running: 0,
+            spent_ms: 0,
+            since: Tick(0),
+            longest_need: Seconds(0.0),
+        }
+    }
+}
+
+impl StageClock {
+    pub(super) fn admit(&mut self, limits: &Limits) {
+        self.tasks += 1;
+        let need = limits.timeout.0 * f64::from(1 + limits.max_retries);
+        self.longest_need = Seconds(self.longest_need.0.max(need));
+    }
+
+    pub(super) fn task_runs(&mut self, now: Tick) {
+        if self.running == 0 {
+            self.since = now;
+        }
+        self.running += 1;
+    }
+
+    pub(super) fn task_rests(&mut self, now: Tick) {
+        self.running = self.running.saturating_sub(1);
+        if self.running == 0 {
+            self.spent_ms += now.since(self.since);
+        }
+    }
+
+    pub fn spent_ms(&self, now: Tick) -> u64 {
+        let current = if self.running > 0 { now.since(self.since) } else { 0 };
+        self.spent_ms + current
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.running > 0
+    }
+}
