@@ -78,7 +78,7 @@ pub enum Event {
     /// A dropped spec was refused: that task's end.
     SpecRefused {
         task: TaskKey,
-        file: String,
+        sha256: String,
         defects: Vec<Defect>,
     },
     /// The attempt may begin: its spec is published.
@@ -97,6 +97,7 @@ pub enum Event {
     ResultRefused {
         task: TaskKey,
         attempt: Attempt,
+        sha256: String,
         defects: Vec<Defect>,
     },
     /// The first valid result of the current attempt, named by its hash.

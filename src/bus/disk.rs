@@ -1,0 +1,155 @@
+//! The port to the file system: few verbs, each whole. `RealDisk` implements it for the product, the
+//! simulator for its model, where any call can be the last one before a crash.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+
+/// Whether a change must survive a loss of power once the call returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Journal, accepted request, collected result, batch result.
+    Synced,
+    /// Heartbeats and projections: they can be made again.
+    Unsynced,
+}
+
+/// What kind of thing a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeKind {
+    File,
+    Directory,
+    Symlink,
+    /// FIFO, socket, device.
+    Special,
+}
+
+impl NodeKind {
+    pub fn word(self) -> &'static str {
+        match self {
+            NodeKind::File => "a regular file",
+            NodeKind::Directory => "a directory",
+            NodeKind::Symlink => "a symbolic link",
+            NodeKind::Special => "a pipe, socket or device",
+        }
+    }
+}
+
+/// A directory entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    pub name: OsString,
+    pub kind: NodeKind,
+}
+
+/// What a look at a file shows. Any difference between two looks is a change; what the times say is
+/// never compared with a clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    pub kind: NodeKind,
+    pub inode: u64,
+    pub size: u64,
+    pub modified_ns: i128,
+    pub changed_ns: i128,
+    pub links: u64,
+}
+
+/// What reading a file gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    Absent,
+    /// Not a plain file with one name: never read.
+    NotAFile(NodeKind),
+    /// More than one hard link: somebody else's file under our name.
+    SharedLink,
+    TooLarge {
+        size: u64,
+    },
+    /// It changed while it was read.
+    Changing,
+    Bytes {
+        bytes: Vec<u8>,
+        look: Look,
+    },
+}
+
+/// The file system as the bus needs it. Paths are absolute. Errors carry no path: callers add it.
+pub trait Disk {
+    fn list(&self, dir: &Path) -> io::Result<Vec<Listed>>;
+    /// Without following a link. `None` where there is nothing.
+    fn look(&self, path: &Path) -> io::Result<Option<Look>>;
+    /// Through one descriptor, without following a link, without blocking, never more than `limit` bytes.
+    fn read(&self, path: &Path, limit: u64) -> io::Result<Content>;
+    /// Whether somebody has the file open for writing; `None` where that cannot be known.
+    fn has_writer(&self, path: &Path) -> Option<bool>;
+    /// With all parents; fine if it is there.
+    fn make_dirs(&self, dir: &Path) -> io::Result<()>;
+    /// Writes beside the place, then renames: readers see all of it or nothing.
+    fn publish(&self, path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()>;
+    /// Makes an empty file unless something is there already.
+    fn create_empty(&self, path: &Path) -> io::Result<()>;
+    fn append(&self, path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()>;
+    fn truncate(&self, path: &Path, len: u64) -> io::Result<()>;
+    fn rename(&self, from: &Path, to: &Path, durability: Durability) -> io::Result<()>;
+    /// Moves a whole directory: one rename, or a verified copy where that crosses devices. Durable.
+    fn move_tree(&self, from: &Path, to: &Path) -> io::Result<()>;
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+}
+
+/// Whether an error only says that the thing is gone, which is normal on a bus.
+pub fn is_absent(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+}
+
+/// Renames unless the source is gone. `true` if it was there.
+pub fn rename_if_present(
+    disk: &impl Disk,
+    from: &Path,
+    to: &Path,
+    durability: Durability,
+) -> io::Result<bool> {
+    match disk.rename(from, to, durability) {
+        Ok(()) => Ok(true),
+        Err(error) if is_absent(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// An I/O error with what was done to which path.
+#[derive(Debug, thiserror::Error)]
+#[error("{doing} {path}: {source}")]
+pub struct BusError {
+    pub doing: &'static str,
+    pub path: String,
+    pub source: io::Error,
+}
+
+impl BusError {
+    pub fn of(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> BusError {
+        let path = path.display().to_string();
+        move |source| BusError { doing, path, source }
+    }
+
+    /// Whether the cause may pass by itself: then nothing is decided, and the watcher tries again.
+    pub fn is_passing(&self) -> bool {
+        use io::ErrorKind::{
+            Interrupted, NotFound, OutOfMemory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem,
+            StorageFull,
+        };
+        let too_many_open = self.source.raw_os_error().is_some_and(|code| {
+            let code = rustix::io::Errno::from_raw_os_error(code);
+            code == rustix::io::Errno::MFILE || code == rustix::io::Errno::NFILE
+        });
+        too_many_open
+            || matches!(
+                self.source.kind(),
+                StorageFull
+                    | QuotaExceeded
+                    | ReadOnlyFilesystem
+                    | Interrupted
+                    | OutOfMemory
+                    | PermissionDenied
+                    | NotFound
+            )
+    }
+}

@@ -1,0 +1,309 @@
+//! Every path and file name of the bus, spelled once. One writer per file:
+//!
+//! | file | writer |
+//! |---|---|
+//! | `.ce/watchkeeper.toml` | the user |
+//! | `.ce/LEDGER.md` | watcher (projection) |
+//! | `inbox/*` | anyone; taken by the watcher |
+//! | `tasks/batch-N/batch.json`, `journal.jsonl`, `status.json` | watcher |
+//! | `tasks/batch-N/task-K.json` | watcher, or dropped by anyone |
+//! | `tasks/batch-N/task-K.hb`, `task-K.result.json` | the agent |
+//! | `tasks/batch-N/task-K.A.take` | whoever takes attempt A |
+//! | `tasks/batch-N/task-K.result.error.json` | watcher, for the agent |
+//! | `tasks/batch-N/control/*` | faces, agents; taken by the watcher |
+//! | `batches/`, `completed-batches/`, `quarantine/`, `epoch`, `watch.lock` | watcher |
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use crate::model::{Attempt, BatchId, TaskKey};
+
+const BATCH_PREFIX: &str = "batch-";
+const TASK_PREFIX: &str = "task-";
+
+/// The bus below one root directory (the one that holds `.ce`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    root: PathBuf,
+}
+
+impl Layout {
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Layout { root: root.into() }
+    }
+
+    /// The nearest directory from `start` upward that has a `.ce`, else `start` itself.
+    pub fn nearest_root(start: &Path) -> PathBuf {
+        let found = start.ancestors().find(|dir| dir.join(".ce").is_dir());
+        found.unwrap_or(start).to_owned()
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+    pub fn home(&self) -> PathBuf {
+        self.root.join(".ce")
+    }
+    pub fn settings(&self) -> PathBuf {
+        self.home().join("watchkeeper.toml")
+    }
+    pub fn ledger(&self) -> PathBuf {
+        self.home().join("LEDGER.md")
+    }
+    pub fn bus(&self) -> PathBuf {
+        self.home().join("orchestration")
+    }
+    pub fn inbox(&self) -> PathBuf {
+        self.bus().join("inbox")
+    }
+    pub fn tasks(&self) -> PathBuf {
+        self.bus().join("tasks")
+    }
+    pub fn results(&self) -> PathBuf {
+        self.bus().join("batches")
+    }
+    pub fn archive(&self) -> PathBuf {
+        self.bus().join("completed-batches")
+    }
+    pub fn quarantine(&self) -> PathBuf {
+        self.bus().join("quarantine")
+    }
+    pub fn epoch(&self) -> PathBuf {
+        self.bus().join("epoch")
+    }
+    pub fn lock(&self) -> PathBuf {
+        self.bus().join("watch.lock")
+    }
+    /// How far the watchers' active time has come, and what the last pass of `watch --once` saw.
+    pub fn clock(&self) -> PathBuf {
+        self.bus().join("clock.json")
+    }
+
+    /// Every directory that must exist before a watcher can work.
+    pub fn directories(&self) -> [PathBuf; 5] {
+        [self.inbox(), self.tasks(), self.results(), self.archive(), self.quarantine()]
+    }
+
+    pub fn batch(&self, id: &BatchId) -> BatchPaths {
+        BatchPaths { dir: self.tasks().join(format!("{BATCH_PREFIX}{id}")) }
+    }
+    pub fn archived(&self, id: &BatchId) -> BatchPaths {
+        BatchPaths { dir: self.archive().join(format!("{BATCH_PREFIX}{id}")) }
+    }
+    /// Where a batch is put together before it is accepted as a whole.
+    pub fn batch_in_the_making(&self, id: &BatchId) -> BatchPaths {
+        let prefix = super::real_disk::TEMPORARY_PREFIX;
+        BatchPaths { dir: self.tasks().join(format!("{prefix}{BATCH_PREFIX}{id}")) }
+    }
+    pub fn batch_result(&self, id: &BatchId) -> PathBuf {
+        self.results().join(format!("{BATCH_PREFIX}{id}.result.json"))
+    }
+}
+
+/// The files of one batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchPaths {
+    dir: PathBuf,
+}
+
+impl BatchPaths {
+    pub fn at(dir: impl Into<PathBuf>) -> Self {
+        BatchPaths { dir: dir.into() }
+    }
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+    pub fn batch(&self) -> PathBuf {
+        self.dir.join("batch.json")
+    }
+    pub fn journal(&self) -> PathBuf {
+        self.dir.join("journal.jsonl")
+    }
+    pub fn status(&self) -> PathBuf {
+        self.dir.join("status.json")
+    }
+    /// The request as it was given.
+    pub fn request(&self) -> PathBuf {
+        self.dir.join("request")
+    }
+    pub fn control(&self) -> PathBuf {
+        self.dir.join("control")
+    }
+    pub fn late(&self) -> PathBuf {
+        self.dir.join("late")
+    }
+    pub fn spec(&self, key: &TaskKey) -> PathBuf {
+        self.dir.join(format!("{TASK_PREFIX}{key}.json"))
+    }
+    pub fn heartbeat(&self, key: &TaskKey) -> PathBuf {
+        self.dir.join(format!("{TASK_PREFIX}{key}.hb"))
+    }
+    pub fn result(&self, key: &TaskKey) -> PathBuf {
+        self.dir.join(format!("{TASK_PREFIX}{key}.result.json"))
+    }
+    pub fn result_error(&self, key: &TaskKey) -> PathBuf {
+        self.dir.join(format!("{TASK_PREFIX}{key}.result.error.json"))
+    }
+    pub fn take(&self, key: &TaskKey, attempt: Attempt) -> PathBuf {
+        self.dir.join(format!("{TASK_PREFIX}{key}.{attempt}.take"))
+    }
+    pub fn attempt(&self, key: &TaskKey, attempt: Attempt) -> AttemptPaths {
+        AttemptPaths { dir: self.dir.join("attempts").join(key.as_str()).join(attempt.to_string()) }
+    }
+}
+
+/// The files of one attempt: what belongs to it alone, for good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptPaths {
+    dir: PathBuf,
+}
+
+impl AttemptPaths {
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+    /// Our own copy of the spec: the agent may delete the published one.
+    pub fn spec(&self) -> PathBuf {
+        self.dir.join("spec.json")
+    }
+    /// How the declared files looked when the attempt began.
+    pub fn before(&self) -> PathBuf {
+        self.dir.join("before.json")
+    }
+    pub fn result(&self) -> PathBuf {
+        self.dir.join("result.json")
+    }
+    pub fn heartbeat(&self) -> PathBuf {
+        self.dir.join("last.hb")
+    }
+    pub fn take(&self) -> PathBuf {
+        self.dir.join("take")
+    }
+    /// The published spec, when it is withdrawn.
+    pub fn withdrawn_spec(&self) -> PathBuf {
+        self.dir.join("published.json")
+    }
+    /// A drop box that never became a result.
+    pub fn unfinished_result(&self) -> PathBuf {
+        self.dir.join("unfinished.result.json")
+    }
+}
+
+/// What a name in a batch's directory means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BusName {
+    Spec(TaskKey),
+    Heartbeat(TaskKey),
+    Result(TaskKey),
+    ResultError(TaskKey),
+    Take(TaskKey, Attempt),
+    /// Our own files.
+    Own,
+    /// What editors and systems leave behind.
+    Dropping,
+    /// Looks like a task's file, but its id breaks the rule.
+    BadId {
+        id: String,
+        defect: crate::model::id::IdDefect,
+    },
+    Unknown,
+}
+
+impl BusName {
+    pub fn of(name: &OsStr) -> BusName {
+        let Some(name) = name.to_str() else { return BusName::Unknown };
+        if is_dropping(name) {
+            return BusName::Dropping;
+        }
+        if matches!(
+            name,
+            "batch.json" | "journal.jsonl" | "status.json" | "attempts" | "control" | "late" | "request"
+        ) {
+            return BusName::Own;
+        }
+        let Some(rest) = name.strip_prefix(TASK_PREFIX) else { return BusName::Unknown };
+        if let Some(rest) = rest.strip_suffix(".take") {
+            return take_of(rest);
+        }
+        let with_key = |id: &str, make: fn(TaskKey) -> BusName| match TaskKey::parse(id) {
+            Ok(key) => make(key),
+            Err(defect) => BusName::BadId { id: id.to_owned(), defect },
+        };
+        if let Some(id) = rest.strip_suffix(".result.error.json") {
+            with_key(id, BusName::ResultError)
+        } else if let Some(id) = rest.strip_suffix(".result.json") {
+            with_key(id, BusName::Result)
+        } else if let Some(id) = rest.strip_suffix(".hb") {
+            with_key(id, BusName::Heartbeat)
+        } else if let Some(id) = rest.strip_suffix(".json") {
+            with_key(id, BusName::Spec)
+        } else {
+            BusName::Unknown
+        }
+    }
+}
+
+/// `2a.1` of `task-2a.1.take`: the last part is always the attempt.
+fn take_of(rest: &str) -> BusName {
+    let parsed = rest.rsplit_once('.').and_then(|(id, number)| {
+        let attempt = Attempt::from_wire(number.parse().ok()?)?;
+        Some(BusName::Take(TaskKey::parse(id).ok()?, attempt))
+    });
+    parsed.unwrap_or(BusName::Unknown)
+}
+
+/// Files that editors and systems leave behind, which nobody meant to send.
+pub fn is_dropping(name: &str) -> bool {
+    name.starts_with('.')
+        || name.ends_with('~')
+        || name.ends_with(".tmp")
+        || name.ends_with(".partial")
+        || name.ends_with(".swp")
+        || name.ends_with(".bak")
+        || name == "4913"
+        || (name.starts_with('#') && name.ends_with('#'))
+}
+
+/// The batch that a directory below `tasks/` stands for.
+pub fn batch_of_directory(name: &OsStr) -> Option<Result<BatchId, (String, crate::model::id::IdDefect)>> {
+    let id = name.to_str()?.strip_prefix(BATCH_PREFIX)?;
+    Some(BatchId::parse(id).map_err(|defect| (id.to_owned(), defect)))
+}
+
+/// The task that a loose spec's file name stands for, if it names one.
+pub fn key_of_loose_spec(name: &OsStr) -> Option<TaskKey> {
+    let stem = name.to_str()?.strip_suffix(".json")?;
+    TaskKey::parse(stem.strip_prefix(TASK_PREFIX).unwrap_or(stem)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meaning(name: &str) -> BusName {
+        BusName::of(OsStr::new(name))
+    }
+
+    #[test]
+    fn a_name_means_one_thing() {
+        let key = |text: &str| TaskKey::parse(text).unwrap();
+        assert_eq!(meaning("task-2a.json"), BusName::Spec(key("2a")));
+        assert_eq!(meaning("task-2a.hb"), BusName::Heartbeat(key("2a")));
+        assert_eq!(meaning("task-2a.result.json"), BusName::Result(key("2a")));
+        assert_eq!(meaning("task-2a.result.error.json"), BusName::ResultError(key("2a")));
+        assert_eq!(meaning("task-2.1.3.take"), BusName::Take(key("2.1"), Attempt::from_wire(3).unwrap()));
+        assert_eq!(meaning("task-x.take"), BusName::Unknown);
+        assert_eq!(meaning("journal.jsonl"), BusName::Own);
+        assert_eq!(meaning("notes.txt"), BusName::Unknown);
+        assert!(matches!(meaning("task--rf.json"), BusName::BadId { .. }));
+    }
+
+    #[test]
+    fn droppings_of_editors_and_systems_are_nobodys_message() {
+        for name in
+            ["task-1.json~", ".task-1.json.swp", "4913", "task-1.json.tmp", ".DS_Store", ".nfs0001", ".tmp-x"]
+        {
+            assert_eq!(meaning(name), BusName::Dropping, "{name}");
+        }
+    }
+}

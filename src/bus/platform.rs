@@ -1,0 +1,108 @@
+//! What only some systems can tell: open writers, boot identity, kind of file system, monotonic time.
+//!
+//! Linux is home; every function has a portable answer ("cannot know") that the callers live with.
+//! `WK_PORTABLE=1` forces those answers, so that they are tested here too.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::OnceLock;
+
+fn is_portable_forced() -> bool {
+    static FORCED: OnceLock<bool> = OnceLock::new();
+    *FORCED.get_or_init(|| std::env::var_os("WK_PORTABLE").is_some_and(|value| value == "1"))
+}
+
+/// Whether some process has the file open for writing. A read lease is refused exactly then.
+pub fn has_writer(file: &File) -> Option<bool> {
+    if is_portable_forced() {
+        return None;
+    }
+    lease::has_writer(file)
+}
+
+#[cfg(target_os = "linux")]
+mod lease {
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+
+    #[expect(
+        unsafe_code,
+        reason = "F_SETLEASE has no safe wrapper; the call takes two integers and no memory"
+    )]
+    pub(super) fn has_writer(file: &File) -> Option<bool> {
+        let set = |kind: i32| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) };
+        if set(libc::F_RDLCK) == 0 {
+            set(libc::F_UNLCK);
+            return Some(false);
+        }
+        match std::io::Error::last_os_error().raw_os_error() {
+            Some(libc::EAGAIN) => Some(true),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod lease {
+    pub(super) fn has_writer(_: &std::fs::File) -> Option<bool> {
+        None
+    }
+}
+
+/// Which boot of the machine this is; monotonic times compare only within one.
+pub fn boot_id() -> Option<String> {
+    if is_portable_forced() {
+        return None;
+    }
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// Milliseconds of the machine's monotonic clock, which stops while it sleeps.
+pub fn monotonic_ms() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
+}
+
+/// The file system that holds a path, and whether events and locks are known to reach across hosts there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSystem {
+    pub name: String,
+    pub is_network: bool,
+}
+
+#[cfg(target_os = "linux")]
+pub fn file_system(path: &Path) -> Option<FileSystem> {
+    if is_portable_forced() {
+        return None;
+    }
+    const KNOWN: &[(u64, &str, bool)] = &[
+        (0xEF53, "ext4", false),
+        (0x5846_5342, "xfs", false),
+        (0x9123_683E, "btrfs", false),
+        (0x0102_1994, "tmpfs", false),
+        (0x794C_7630, "overlayfs", false),
+        (0x2FC1_2FC1, "zfs", false),
+        (0x6969, "nfs", true),
+        (0xFE53_4D42, "smb", true),
+        (0xFF53_4D42, "cifs", true),
+        (0x6573_5546, "fuse", true),
+        (0x0102_1997, "9p", true),
+    ];
+    let magic = rustix::fs::statfs(path).ok()?.f_type as u64 & 0xFFFF_FFFF;
+    let known = KNOWN.iter().find(|(number, _, _)| *number == magic);
+    Some(match known {
+        Some((_, name, is_network)) => FileSystem { name: (*name).to_owned(), is_network: *is_network },
+        None => FileSystem { name: format!("unknown ({magic:#x})"), is_network: false },
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn file_system(_: &Path) -> Option<FileSystem> {
+    None
+}
+
+/// This machine's name, for people.
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}

@@ -1,0 +1,236 @@
+//! The real file system behind the `Disk` port.
+//!
+//! Each verb counts as one operation. With `WK_CRASH_AT=n` the process dies, as by SIGKILL, just before its
+//! n-th one: the crash test walks through all of them.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::disk::{Content, Disk, Durability, Listed, Look, NodeKind};
+use super::platform;
+
+/// What our own temporary files begin with; a crash may leave one, and the next start sweeps it.
+pub const TEMPORARY_PREFIX: &str = ".tmp-wk-";
+
+/// The file system itself.
+#[derive(Debug, Default)]
+pub struct RealDisk {
+    operations: AtomicU64,
+    crash_at: Option<u64>,
+    /// `journal_sync = false`: for machines whose power never fails, and for benchmarks.
+    never_syncs: bool,
+}
+
+impl RealDisk {
+    pub fn new(never_syncs: bool) -> Self {
+        let crash_at = std::env::var("WK_CRASH_AT").ok().and_then(|text| text.parse().ok());
+        RealDisk { operations: AtomicU64::new(0), crash_at, never_syncs }
+    }
+
+    pub fn operations(&self) -> u64 {
+        self.operations.load(Ordering::Relaxed)
+    }
+
+    fn begin(&self) {
+        let number = self.operations.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.crash_at == Some(number) {
+            let this = rustix::process::getpid();
+            // Nothing is flushed and nobody is told: that is the point.
+            let _ = rustix::process::kill_process(this, rustix::process::Signal::KILL);
+            std::process::abort();
+        }
+    }
+
+    fn syncs(&self, durability: Durability) -> bool {
+        durability == Durability::Synced && !self.never_syncs
+    }
+}
+
+fn look_of(metadata: &fs::Metadata) -> Look {
+    let file_type = metadata.file_type();
+    Look {
+        kind: kind_of(file_type),
+        inode: metadata.ino(),
+        size: metadata.len(),
+        modified_ns: i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec()),
+        changed_ns: i128::from(metadata.ctime()) * 1_000_000_000 + i128::from(metadata.ctime_nsec()),
+        links: metadata.nlink(),
+    }
+}
+
+fn kind_of(file_type: fs::FileType) -> NodeKind {
+    if file_type.is_file() {
+        NodeKind::File
+    } else if file_type.is_dir() {
+        NodeKind::Directory
+    } else if file_type.is_symlink() {
+        NodeKind::Symlink
+    } else {
+        NodeKind::Special
+    }
+}
+
+fn sync_parent(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(parent) => File::open(parent)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// Opens for reading whatever stands there, without following a link or waiting for a writer of a pipe.
+fn open_plainly(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let descriptor = rustix::fs::openat(rustix::fs::CWD, path, flags, Mode::empty())?;
+    Ok(File::from(descriptor))
+}
+
+impl Disk for RealDisk {
+    fn list(&self, dir: &Path) -> io::Result<Vec<Listed>> {
+        self.begin();
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            let kind = match entry.file_type() {
+                Ok(file_type) => kind_of(file_type),
+                Err(error) if super::disk::is_absent(&error) => continue,
+                Err(error) => return Err(error),
+            };
+            entries.push(Listed { name: entry.file_name(), kind });
+        }
+        Ok(entries)
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Option<Look>> {
+        self.begin();
+        match fs::symlink_metadata(path) {
+            Ok(metadata) => Ok(Some(look_of(&metadata))),
+            Err(error) if super::disk::is_absent(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read(&self, path: &Path, limit: u64) -> io::Result<Content> {
+        self.begin();
+        let mut file = match open_plainly(path) {
+            Ok(file) => file,
+            Err(error) if super::disk::is_absent(&error) => return Ok(Content::Absent),
+            Err(error) => {
+                // A link (ELOOP) or a socket (ENXIO) cannot be opened this way: say what it is.
+                return match fs::symlink_metadata(path).map(|metadata| kind_of(metadata.file_type())) {
+                    Ok(NodeKind::File) | Err(_) => Err(error),
+                    Ok(other) => Ok(Content::NotAFile(other)),
+                };
+            }
+        };
+        let before = look_of(&file.metadata()?);
+        if before.kind != NodeKind::File {
+            return Ok(Content::NotAFile(before.kind));
+        }
+        if before.links > 1 {
+            return Ok(Content::SharedLink);
+        }
+        if before.size > limit {
+            return Ok(Content::TooLarge { size: before.size });
+        }
+        let mut bytes = Vec::with_capacity(before.size as usize + 1);
+        (&mut file).take(limit + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > limit {
+            return Ok(Content::TooLarge { size: bytes.len() as u64 });
+        }
+        let after = look_of(&file.metadata()?);
+        let same = before.size == after.size
+            && before.modified_ns == after.modified_ns
+            && bytes.len() as u64 == after.size;
+        Ok(if same { Content::Bytes { bytes, look: after } } else { Content::Changing })
+    }
+
+    fn has_writer(&self, path: &Path) -> Option<bool> {
+        self.begin();
+        platform::has_writer(&open_plainly(path).ok()?)
+    }
+
+    fn make_dirs(&self, dir: &Path) -> io::Result<()> {
+        self.begin();
+        fs::create_dir_all(dir)
+    }
+
+    fn publish(&self, path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
+        self.begin();
+        let dir = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        // tempfile makes files that only their owner can read; agents may run as somebody else.
+        let mut staged = tempfile::Builder::new()
+            .prefix(TEMPORARY_PREFIX)
+            .permissions(fs::Permissions::from_mode(0o644))
+            .tempfile_in(dir)?;
+        staged.write_all(bytes)?;
+        if self.syncs(durability) {
+            staged.as_file().sync_data()?;
+        }
+        self.begin();
+        staged.persist(path).map_err(|failed| failed.error)?;
+        if self.syncs(durability) {
+            sync_parent(path)?;
+        }
+        Ok(())
+    }
+
+    fn create_empty(&self, path: &Path) -> io::Result<()> {
+        self.begin();
+        match OpenOptions::new().write(true).create_new(true).open(path) {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn append(&self, path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
+        self.begin();
+        let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+        file.write_all(bytes)?;
+        if self.syncs(durability) {
+            self.begin();
+            file.sync_data()?;
+        }
+        Ok(())
+    }
+
+    fn truncate(&self, path: &Path, len: u64) -> io::Result<()> {
+        self.begin();
+        let file = OpenOptions::new().write(true).open(path)?;
+        file.set_len(len)?;
+        file.sync_all()
+    }
+
+    fn rename(&self, from: &Path, to: &Path, durability: Durability) -> io::Result<()> {
+        self.begin();
+        if self.syncs(durability) {
+            open_plainly(from)?.sync_data()?;
+        }
+        fs::rename(from, to)?;
+        if self.syncs(durability) {
+            sync_parent(to)?;
+        }
+        Ok(())
+    }
+
+    fn move_tree(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.begin();
+        match fs::rename(from, to) {
+            Ok(()) => sync_parent(to).and_then(|()| sync_parent(from)),
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                super::archive::copy_across(from, to)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.begin();
+        fs::remove_file(path)
+    }
+}

@@ -1,0 +1,202 @@
+//! Wakes the watcher when a file changes. An event only means "look sooner": losing one costs a moment,
+//! never a result, because full scans keep their own interval.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
+use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
+
+/// Most events that may wait to be looked at; beyond that a full scan is cheaper anyway.
+const WAITING_MAX: usize = 8192;
+
+/// What woke the watcher.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// Look at these first.
+    pub paths: Vec<PathBuf>,
+    /// Events were lost: look at everything.
+    pub rescan: bool,
+    /// A nudge from inside this process: a signal.
+    pub nudged: bool,
+}
+
+enum Nudge {
+    Path(PathBuf),
+    Now,
+}
+
+/// Lets other threads of this process wake the watcher.
+#[derive(Clone)]
+pub struct Nudger(SyncSender<Nudge>);
+
+impl Nudger {
+    pub fn nudge(&self) {
+        let _ = self.0.try_send(Nudge::Now);
+    }
+}
+
+/// Waits for file events, or for time to pass where the system has none.
+pub struct Wake {
+    source: Option<RecommendedWatcher>,
+    watched: HashSet<PathBuf>,
+    sender: SyncSender<Nudge>,
+    receiver: Receiver<Nudge>,
+    overflowed: Arc<AtomicBool>,
+}
+
+impl Wake {
+    /// With `events` off, or where the system refuses them, only time wakes the watcher.
+    pub fn new(events: bool) -> Self {
+        let (sender, receiver) = sync_channel(WAITING_MAX);
+        let overflowed = Arc::new(AtomicBool::new(false));
+        let source = if events { source(sender.clone(), overflowed.clone()) } else { None };
+        Wake { source, watched: HashSet::new(), sender, receiver, overflowed }
+    }
+
+    pub fn nudger(&self) -> Nudger {
+        Nudger(self.sender.clone())
+    }
+
+    /// `events+scan`, or `scan` where there are no events.
+    pub fn mode(&self) -> &'static str {
+        if self.source.is_some() { "events+scan" } else { "scan" }
+    }
+
+    /// Watches one directory, not what lies below it. Returns whether it was new: then scan it once,
+    /// because what came before the watch made no event.
+    pub fn watch(&mut self, dir: &Path) -> bool {
+        let Some(source) = &mut self.source else { return false };
+        if self.watched.contains(dir) {
+            return false;
+        }
+        match source.watch(dir, RecursiveMode::NonRecursive) {
+            Ok(()) => self.watched.insert(dir.to_owned()),
+            Err(error) => {
+                if !matches!(error.kind, notify::ErrorKind::PathNotFound) {
+                    log::warn!("no file events ({error}); scanning instead");
+                    self.source = None;
+                }
+                false
+            }
+        }
+    }
+
+    /// Forgets a directory that was archived.
+    pub fn unwatch(&mut self, dir: &Path) {
+        if self.watched.remove(dir)
+            && let Some(source) = &mut self.source
+        {
+            let _ = source.unwatch(dir);
+        }
+    }
+
+    /// Waits for the first event, at most `longest`, and takes whatever else has come by then.
+    pub fn wait(&self, longest: Duration) -> Hints {
+        let mut hints = Hints::default();
+        let mut next = match self.receiver.recv_timeout(longest) {
+            Ok(first) => Some(first),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+        };
+        while let Some(nudge) = next {
+            match nudge {
+                Nudge::Path(path) => {
+                    if hints.paths.last() != Some(&path) {
+                        hints.paths.push(path);
+                    }
+                }
+                Nudge::Now => hints.nudged = true,
+            }
+            next = self.receiver.try_recv().ok();
+        }
+        hints.rescan = self.overflowed.swap(false, Ordering::Relaxed);
+        hints
+    }
+}
+
+fn source(sender: SyncSender<Nudge>, overflowed: Arc<AtomicBool>) -> Option<RecommendedWatcher> {
+    let handler = move |event: notify::Result<notify::Event>| {
+        let Ok(event) = event else {
+            overflowed.store(true, Ordering::Relaxed);
+            let _ = sender.try_send(Nudge::Now);
+            return;
+        };
+        // A rescan event names no path, so it is looked at before the paths are.
+        if event.need_rescan() {
+            overflowed.store(true, Ordering::Relaxed);
+            let _ = sender.try_send(Nudge::Now);
+        }
+        if !says_something(&event.kind) {
+            return;
+        }
+        for path in event.paths {
+            if is_only_a_beat(&path) {
+                continue;
+            }
+            if sender.try_send(Nudge::Path(path)).is_err() {
+                overflowed.store(true, Ordering::Relaxed);
+            }
+        }
+    };
+    match notify::recommended_watcher(handler) {
+        Ok(watcher) => Some(watcher),
+        Err(error) => {
+            log::warn!("no file events ({error}); scanning instead");
+            None
+        }
+    }
+}
+
+/// Completed writes, renames and new names. Opening and reading say nothing, and our own reads would wake us.
+fn says_something(kind: &EventKind) -> bool {
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
+        EventKind::Access(_) => false,
+        EventKind::Modify(ModifyKind::Name(_)) | EventKind::Create(_) | EventKind::Remove(_) => true,
+        // A plain write is followed by its close; a writer that never closes is found by the scans.
+        EventKind::Modify(_) => cfg!(not(target_os = "linux")),
+        EventKind::Any | EventKind::Other => true,
+    }
+}
+
+/// Beats are counted by the scans: a thousand agents must not wake the watcher a thousand times a second.
+fn is_only_a_beat(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.ends_with(".hb") || name.starts_with(super::real_disk::TEMPORARY_PREFIX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_published_file_wakes_and_a_beat_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut wake = Wake::new(true);
+        assert!(wake.watch(dir.path()));
+        std::fs::write(dir.path().join("task-1.hb"), "{}").unwrap();
+        std::fs::write(dir.path().join("x"), "{}").unwrap();
+        std::fs::rename(dir.path().join("x"), dir.path().join("task-1.result.json")).unwrap();
+        let mut seen = Vec::new();
+        for _ in 0..100 {
+            seen.extend(wake.wait(Duration::from_millis(100)).paths);
+            if seen.iter().any(|path| path.ends_with("task-1.result.json")) {
+                break;
+            }
+        }
+        assert!(seen.iter().any(|path| path.ends_with("task-1.result.json")), "{seen:?}");
+        assert!(!seen.iter().any(|path| path.ends_with("task-1.hb")), "{seen:?}");
+    }
+
+    #[test]
+    fn without_events_time_alone_wakes() {
+        let mut wake = Wake::new(false);
+        assert_eq!(wake.mode(), "scan");
+        assert!(!wake.watch(Path::new("/")));
+        assert_eq!(wake.wait(Duration::from_millis(1)), Hints::default());
+    }
+}

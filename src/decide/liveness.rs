@@ -1,0 +1,130 @@
+//! The 60-second rule: who has been silent too long, and when to doubt oneself instead.
+//!
+//! Knows nothing of processes. An outsider that is given up may still be running; its attempt number keeps
+//! whatever it sends later from counting.
+
+use super::pulse::{Pulse, Pulses};
+use super::{Now, Turn, retry};
+use crate::model::state::{BatchState, Phase, TaskIx, TaskState};
+use crate::model::{Event, Reason, Seconds, Tick};
+
+/// One look is not a verdict.
+const LOOKS_LEAST: u32 = 2;
+/// With fewer silent attempts than this, silence says more about them than about us.
+const SUSPICIOUS_LEAST: usize = 3;
+
+/// The tasks that would be declared dead now: their drop boxes are looked at once more before that.
+pub fn condemned(state: &BatchState, pulses: &Pulses, now: Now) -> Vec<TaskIx> {
+    let late = |task: &TaskIx| {
+        let state = &state.tasks[*task];
+        verdict(state, pulses.get(*task), now.clock).is_some()
+            || super::deadlines::is_over_time(state, now.clock)
+    };
+    state.live.iter().copied().filter(late).collect()
+}
+
+/// Declares silent attempts failed, unless so many fell silent together that the fault may be ours.
+pub(super) fn judge_silence(turn: &mut Turn<'_>, pulses: &Pulses) {
+    let now = turn.now.clock;
+    let silent: Vec<(TaskIx, Reason)> = turn
+        .state
+        .live
+        .iter()
+        .filter_map(|task| Some((*task, verdict(&turn.state.tasks[*task], pulses.get(*task), now)?)))
+        .collect();
+    if silent.is_empty() {
+        return;
+    }
+    if let Some(doubted) = mass_silence(turn.state, pulses, now) {
+        suspect_ourselves(turn, doubted);
+        return;
+    }
+    for (task, because) in silent {
+        retry::fail_attempt(turn, task, because);
+    }
+}
+
+/// What speaks against an attempt, if its limit has passed.
+fn verdict(task: &TaskState, pulse: Option<&Pulse>, now: Tick) -> Option<Reason> {
+    let pulse = pulse?;
+    if pulse.looks < LOOKS_LEAST || task.reprieve.is_some_and(|(_, until)| now <= until) {
+        return None;
+    }
+    let (limit, since, reason) = window(task, pulse)?;
+    if now.since(since) <= limit.millis() {
+        return None;
+    }
+    if let Some(defects) = &task.refusal {
+        return Some(Reason::ResultRefused { defects: defects.clone() });
+    }
+    Some(match &pulse.malformed {
+        Some(defect) => Reason::HeartbeatMalformed { limit, defect: defect.clone() },
+        None => reason,
+    })
+}
+
+/// The window that applies: from the last beat, or from the start where there was none.
+fn window(task: &TaskState, pulse: &Pulse) -> Option<(Seconds, Tick, Reason)> {
+    let limits = &task.spec.limits;
+    match task.phase {
+        Phase::Running { since, .. } if pulse.has_beaten => {
+            let limit = limits.heartbeat_timeout;
+            Some((limit, pulse.since.max(since), Reason::NoHeartbeat { limit }))
+        }
+        Phase::Running { since, .. } => {
+            let limit = limits.start_timeout;
+            Some((limit, pulse.since.max(since), Reason::NeverStarted { limit }))
+        }
+        // An outsider may not have come yet: only a limit that somebody set on purpose counts.
+        Phase::Offered { since, .. } if limits.start_timeout_was_set => {
+            let limit = limits.start_timeout;
+            Some((limit, pulse.since.max(since), Reason::NeverStarted { limit }))
+        }
+        _ => None,
+    }
+}
+
+/// The overdue attempts, if they are at least three and at least half of those that run.
+///
+/// Half a window without a beat is overdue: agents that stopped at the same moment were at different
+/// places in their interval, so they cross the full limit one by one.
+fn mass_silence(state: &BatchState, pulses: &Pulses, now: Tick) -> Option<Vec<TaskIx>> {
+    let running: Vec<TaskIx> = state
+        .live
+        .iter()
+        .copied()
+        .filter(|task| matches!(state.tasks[*task].phase, Phase::Running { .. }))
+        .collect();
+    let overdue: Vec<TaskIx> = running
+        .iter()
+        .copied()
+        .filter(|task| {
+            let silent_for = pulses.get(*task).map_or(0, |pulse| now.since(pulse.since));
+            silent_for > state.tasks[*task].spec.limits.heartbeat_timeout.millis() / 2
+        })
+        .collect();
+    let is_mass = overdue.len() >= SUSPICIOUS_LEAST && overdue.len() * 2 >= running.len();
+    let doubted: Vec<TaskIx> =
+        overdue.into_iter().filter(|task| !had_its_reprieve(state, pulses, *task)).collect();
+    (is_mass && !doubted.is_empty()).then_some(doubted)
+}
+
+/// Each silence is doubted once; a beat since then makes the next one a new silence.
+fn had_its_reprieve(state: &BatchState, pulses: &Pulses, task: TaskIx) -> bool {
+    match (state.tasks[task].reprieve, pulses.get(task)) {
+        (Some((suspected_at, _)), Some(pulse)) => pulse.since <= suspected_at,
+        _ => false,
+    }
+}
+
+fn suspect_ourselves(turn: &mut Turn<'_>, doubted: Vec<TaskIx>) {
+    let longest = doubted
+        .iter()
+        .map(|task| turn.state.tasks[*task].spec.limits.heartbeat_timeout.millis())
+        .max()
+        .unwrap_or(0);
+    let running = turn.state.live.len();
+    let silent = doubted.iter().map(|task| turn.key(*task)).collect();
+    let until = Tick(turn.now.clock.0 + longest);
+    turn.record(Event::SelfSuspected { silent, running, until });
+}

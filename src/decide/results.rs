@@ -1,0 +1,85 @@
+//! What a file in a drop box means: the first valid result of the current attempt counts, everything else
+//! is put aside and shown.
+
+use super::{Checked, ResultSeen, Turn, retry};
+use crate::model::claim::ClaimStatus;
+use crate::model::event::{LateBecause, Sign};
+use crate::model::state::{Phase, TaskIx};
+use crate::model::{Attempt, Defect, Event, Reason};
+
+pub(super) fn judge(turn: &mut Turn<'_>, seen: ResultSeen) {
+    let ResultSeen { task, sha256, content } = seen;
+    let current = match turn.state.tasks[task].phase {
+        // Too early: it stays where it is, and is looked at again when the task begins.
+        Phase::Waiting { .. } | Phase::Ready => return,
+        Phase::Offered { attempt, .. } | Phase::Running { attempt, .. } => attempt,
+        Phase::BackingOff { .. } => {
+            return put_aside(turn, task, sha256, content, LateBecause::BetweenAttempts);
+        }
+        Phase::Claimed { .. } | Phase::Done(_) => {
+            return put_aside(turn, task, sha256, content, LateBecause::Settled);
+        }
+    };
+    match content {
+        Ok(checked) => match checked.claim.attempt {
+            Some(other) if other != current => {
+                put_aside(turn, task, sha256, Ok(checked), LateBecause::OtherAttempt { current });
+            }
+            said => collect(turn, task, current, sha256, checked, said),
+        },
+        Err(defects) => refuse(turn, task, current, sha256, defects),
+    }
+}
+
+fn put_aside(
+    turn: &mut Turn<'_>,
+    task: TaskIx,
+    sha256: String,
+    content: Result<Checked, Vec<Defect>>,
+    because: LateBecause,
+) {
+    let attempt = content.ok().and_then(|checked| checked.claim.attempt);
+    let task = turn.key(task);
+    turn.record(Event::Late { task, attempt, sha256, because });
+}
+
+fn refuse(turn: &mut Turn<'_>, task: TaskIx, attempt: Attempt, sha256: String, defects: Vec<Defect>) {
+    let task = turn.key(task);
+    turn.record(Event::ResultRefused { task, attempt, sha256, defects });
+}
+
+fn collect(
+    turn: &mut Turn<'_>,
+    task: TaskIx,
+    attempt: Attempt,
+    sha256: String,
+    checked: Checked,
+    said: Option<Attempt>,
+) {
+    let key = turn.key(task);
+    if matches!(turn.state.tasks[task].phase, Phase::Offered { .. }) {
+        turn.record(Event::Started { task: key.clone(), attempt, sign: Sign::Result });
+    }
+    let unfenced = said.is_none() && attempt > Attempt::FIRST;
+    let failure = failure_in(turn, &checked);
+    let Checked { verdict, .. } = checked;
+    turn.record(Event::Collected { task: key.clone(), attempt, sha256, unfenced, verdict });
+    match failure {
+        Some(because) => retry::fail_attempt(turn, task, because),
+        None => turn.record(Event::Succeeded { task: key, attempt }),
+    }
+}
+
+/// Why a valid result is not a success, if it is not.
+fn failure_in(turn: &Turn<'_>, checked: &Checked) -> Option<Reason> {
+    let Checked { claim, verdict } = checked;
+    if claim.status == ClaimStatus::Failure {
+        return Some(Reason::AgentReported { errors: claim.errors.clone() });
+    }
+    let unmet: Vec<_> = verdict.unmet().cloned().collect();
+    if !unmet.is_empty() {
+        return Some(Reason::EvidenceMissing { unmet });
+    }
+    let (grade, required) = (verdict.grade(), turn.state.batch.require);
+    (grade < required).then_some(Reason::BelowRequired { grade, required })
+}
