@@ -4,3 +4,4 @@ pub mod bus;
 pub mod decide;
 pub mod format;
 pub mod model;
+pub mod verify;

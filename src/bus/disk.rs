@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Whether a change must survive a loss of power once the call returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +80,8 @@ pub trait Disk {
     fn look(&self, path: &Path) -> io::Result<Option<Look>>;
     /// Through one descriptor, without following a link, without blocking, never more than `limit` bytes.
     fn read(&self, path: &Path, limit: u64) -> io::Result<Content>;
+    /// The path with every link in it followed; an error if it leads nowhere.
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf>;
     /// Whether somebody has the file open for writing; `None` where that cannot be known.
     fn has_writer(&self, path: &Path) -> Option<bool>;
     /// With all parents; fine if it is there.

@@ -29,3 +29,10 @@ pub const PLAN_BYTES_MAX: u64 = 64 << 20;
 pub const NOTE_BYTES_MAX: u64 = 64 << 10;
 /// Largest journal that is folded; a batch of 200,000 tasks with retries stays far below it.
 pub const JOURNAL_BYTES_MAX: u64 = 4 << 30;
+
+/// The hash by which the journal names bytes.
+pub fn sha256(bytes: &[u8]) -> String {
+    use sha2::Digest;
+    let digest = sha2::Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -6,7 +6,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{Mode, OFlags};
@@ -147,6 +147,11 @@ impl Disk for RealDisk {
             && before.modified_ns == after.modified_ns
             && bytes.len() as u64 == after.size;
         Ok(if same { Content::Bytes { bytes, look: after } } else { Content::Changing })
+    }
+
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        self.begin();
+        fs::canonicalize(path)
     }
 
     fn has_writer(&self, path: &Path) -> Option<bool> {

@@ -92,7 +92,8 @@ impl Pulses {
                 pulse.tokens = tokens;
                 pulse.since = now;
                 pulse.has_beaten = true;
-                pulse.looks = 0;
+                // The look that saw the beat is the first of the two that a verdict needs.
+                pulse.looks = u32::from(in_full_scan);
                 pulse.malformed = None;
             }
         }
