@@ -39,6 +39,12 @@ pub fn check_path(path: &str) -> Result<(), &'static str> {
     }
 }
 
+/// The one spelling of a path: `./a//b` is `a/b`, so that two tasks that name one file are seen to.
+pub fn plain_spelling(path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    parts.join("/")
+}
+
 /// The part of the rule that holds for absolute paths too, which a result may use.
 pub fn check_text(path: &str) -> Result<(), &'static str> {
     if path.trim().is_empty() {
@@ -83,6 +89,12 @@ mod tests {
         ] {
             assert_eq!(check_path(path), Ok(()), "{path}");
         }
+    }
+
+    #[test]
+    fn a_path_has_one_spelling() {
+        assert_eq!(plain_spelling("./a//b/./c.md"), "a/b/c.md");
+        assert_eq!(plain_spelling("a b/.ce"), "a b/.ce");
     }
 
     #[test]
