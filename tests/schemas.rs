@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use watchkeeper::format::{schema, spec, take, wish};
+use watchkeeper::format::{output, schema, spec, take, wish};
 use watchkeeper::model::event::{Entry, Sign};
 use watchkeeper::model::{
     Attempt, BatchId, Defect, Epoch, Event, Place, Reason, Seconds, Settings, TaskKey, Tick, WallTime,
@@ -142,6 +142,33 @@ fn a_journal_line_and_a_refusal_pass_theirs() {
     let defects: Vec<Defect> = places.map(|place| Defect { place, ..defect.clone() }).into();
     let reason = json!({"file": "inbox/plan.md", "refused_at": WallTime(0), "defects": defects});
     assert_passes("reason", reason.to_string().as_bytes());
+}
+
+#[test]
+fn a_batch_result_of_one_task_passes_and_one_with_a_hole_does_not() {
+    let task = json!({
+        "task_id": "phase-1", "key": "1", "phase_name": "Phase 1: Parser", "type": "executor", "stage": 1,
+        "status": "success", "evidence": "observed", "flaky": false, "unfenced": false,
+        "attempts": [{"attempt": 1, "started_at": WallTime(0), "ended_at": WallTime(9), "outcome": "success"}],
+        "files_created": ["src/parser.rs"], "files_modified": [], "commits": [], "prps_generated": [],
+        "errors": [], "tokens_used": null, "elapsed_seconds": 0.5, "validation_gates": [],
+        "started_at": WallTime(0), "finished_at": WallTime(9), "drift": null,
+        "findings": [{"subject": "src/parser.rs", "grade": "observed", "met": true, "saw": "it is new"}],
+    });
+    let mut batch = json!({
+        "batch_id": 43, "status": "success", "evidence": "observed", "stage": 1, "stages_completed": 1,
+        "stages_total": 1, "completed_tasks": ["phase-1"], "failed_tasks": [], "skipped_tasks": [],
+        "cancelled_tasks": [], "total_files_created": 1, "total_files_modified": 0, "total_tokens_used": 0,
+        "total_elapsed_seconds": 0.5, "files_created": ["src/parser.rs"], "files_modified": [],
+        "commits": [], "prps_generated": [], "conflicts": [{"file": "a", "tasks": ["phase-1", "phase-2"]}],
+        "late": [{"task_id": "phase-1", "reason": "the task had already ended"}], "warnings": [],
+        "started_at": WallTime(0), "finished_at": WallTime(9), "results": [task],
+    });
+    assert_passes("batch-result", batch.to_string().as_bytes());
+    assert_eq!(output::BATCH_RESULT.check(batch.as_object().unwrap(), "").defects, []);
+    batch["results"][0]["evidence"] = "hoped".into();
+    assert!(!validator("batch-result").is_valid(&batch));
+    assert_eq!(output::BATCH_RESULT.check(batch.as_object().unwrap(), "").defects.len(), 1);
 }
 
 fn assert_passes(name: &str, bytes: &[u8]) {

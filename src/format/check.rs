@@ -13,6 +13,7 @@ use super::shape::{Field, ITEMS_MAX, Kind, Need, SPAN_MOST, STRING_BYTES_MAX, Sh
 
 /// Most defects that one list reports item by item; the rest is a number.
 const ITEM_DEFECTS_MAX: usize = 20;
+const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
 /// What a check found.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -214,8 +215,14 @@ impl Report {
         let fits = match kind {
             Kind::Integer { least, most } => match number.as_i64() {
                 Some(exact) => (least..=most).contains(&exact),
-                // Strictly below: as a float, `i64::MAX` is already one too many.
-                None => number.is_f64() && is_whole && value >= least as f64 && value < most as f64,
+                // As a float, `i64::MAX` is already one too many.
+                None => {
+                    number.is_f64()
+                        && is_whole
+                        && value >= least as f64
+                        && value <= most as f64
+                        && value < TWO_TO_63
+                }
             },
             Kind::Count { least } => number.as_i64().is_some_and(|exact| exact >= least),
             Kind::Number { least } => value >= least,
@@ -410,6 +417,8 @@ mod tests {
     fn a_number_is_a_number_in_its_range_and_not_a_string() {
         let count = |value: Value| check(json!({"id": "a", "count": value})).join("");
         assert_eq!(count(json!(10)), "");
+        assert!(count(json!(10.0)).starts_with("warning"));
+        assert!(count(json!(11.0)).starts_with("out_of_range"));
         assert!(count(json!(2.5)).contains("whole number"));
         assert!(count(json!(null)).contains("found null"));
         assert!(count(json!(18_446_744_073_709_551_615_u64)).starts_with("out_of_range"));

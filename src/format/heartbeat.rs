@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::model::{Attempt, Defect};
+use crate::model::{Attempt, Defect, WallTime};
 
 use super::json;
 use super::ordered::{Ordered, number};
@@ -57,7 +57,7 @@ pub fn read(bytes: &[u8]) -> Result<Beat, Defect> {
         progress: object.get("progress").and_then(progress_of),
         tokens_used: whole(&object, "tokens_used"),
         elapsed_seconds: object.get("elapsed_seconds").and_then(Value::as_f64).filter(|span| *span >= 0.0),
-        last_update: text("last_update"),
+        last_update: text("last_update").filter(|time| WallTime::parse(time).is_some()),
         warnings: ignored.chain(report.warnings.iter().cloned()).collect(),
     })
 }

@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::model::containment::plain_spelling;
 use crate::model::settings::SPAN_LEAST;
 use crate::model::{
     Attempt, BatchId, Defect, Gate, Limits, Reason, Seconds, Settings, Task, TaskKey, TaskType, WallTime,
@@ -187,7 +188,7 @@ fn task_of(key: &TaskKey, object: &Map<String, Value>, settings: &Settings) -> T
         goal: text(object, "goal").unwrap_or_default(),
         steps: texts(object, "steps"),
         complexity: text(object, "complexity").unwrap_or_else(|| "medium".to_owned()),
-        files_modified: texts(object, "files_modified"),
+        files_modified: texts(object, "files_modified").iter().map(|path| plain_spelling(path)).collect(),
         estimated_hours: object.get("estimated_hours").and_then(Value::as_f64),
         dependencies,
         stage: 1,
