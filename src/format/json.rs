@@ -23,8 +23,14 @@ pub struct Parsed {
 
 /// Parses bytes whose top must be an object.
 pub fn parse_object(bytes: &[u8]) -> Result<Map<String, Value>, Defect> {
-    match parse(bytes)?.value {
-        Value::Object(object) => Ok(object),
+    parse_marked_object(bytes).map(|(object, _)| object)
+}
+
+/// The same, and whether a byte order mark was skipped, for those who warn of it.
+pub fn parse_marked_object(bytes: &[u8]) -> Result<(Map<String, Value>, bool), Defect> {
+    let parsed = parse(bytes)?;
+    match parsed.value {
+        Value::Object(object) => Ok((object, parsed.had_bom)),
         other => Err(Defect::new(
             "expected_object",
             Place::LineColumn(1, 1),

@@ -6,6 +6,7 @@
 pub mod batch;
 pub mod claim;
 pub mod clock;
+pub mod containment;
 pub mod defect;
 pub mod event;
 pub mod evidence;

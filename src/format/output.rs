@@ -1,0 +1,195 @@
+//! The shapes of the files that only the watcher writes, for `wk schema` and for tests of what we write.
+//!
+//! Nothing is read by them at run time: what we wrote ourselves needs no second opinion.
+
+use super::shape::{Kind, Shape, Unknown, nullable, optional, required};
+
+const COUNT: Kind = Kind::Count { least: 0 };
+const BATCH_ID: Kind = Kind::Either(&[COUNT, Kind::Id]);
+const GRADES: Kind = Kind::OneOf(&["claimed", "observed", "verified"]);
+const BATCH_STATUSES: &[&str] = &["success", "partial_success", "failure", "timeout", "cancelled"];
+const TASK_STATUSES: &[&str] = &["success", "failed", "timeout", "blocked", "cancelled"];
+const ATTEMPT: Kind = Kind::Count { least: 1 };
+const SECONDS: Kind = Kind::Number { least: 0.0 };
+
+const fn open(name: &'static str, title: &'static str, fields: &'static [super::shape::Field]) -> Shape {
+    Shape { name, title, fields, unknown: Unknown::KeepSilently }
+}
+
+const CONFLICT: Shape = open(
+    "conflict",
+    "A file that several tasks changed",
+    &[required("file", Kind::Text, "its path"), required("tasks", Kind::Texts, "who changed it, by task_id")],
+);
+
+const LATE: Shape = open(
+    "late",
+    "A result that came after its verdict",
+    &[
+        required("task_id", Kind::Text, "whose it is"),
+        optional("attempt", ATTEMPT, "which attempt it speaks for, where it says so"),
+        required("reason", Kind::Text, "why it was not used"),
+    ],
+);
+
+const ATTEMPT_STORY: Shape = open(
+    "attempt",
+    "One try at a task",
+    &[
+        required("attempt", ATTEMPT, "its number"),
+        nullable("started_at", Kind::Time, "first sign of life"),
+        nullable("ended_at", Kind::Time, "when it was settled"),
+        required("outcome", Kind::Text, "how it ended"),
+        optional("reason", Kind::Text, "why it did not succeed"),
+    ],
+);
+
+const FINDING: Shape = open(
+    "finding",
+    "One thing that was looked at",
+    &[
+        required("subject", Kind::Text, "a file, a gate"),
+        required("grade", GRADES, "how it was looked at"),
+        required("met", Kind::Boolean, "whether it holds"),
+        required("saw", Kind::Text, "what was seen"),
+    ],
+);
+
+const DRIFT: Shape = open(
+    "drift",
+    "Where deeds and words differ",
+    &[
+        optional("touched_unclaimed", Kind::Texts, "changed, but not in the result"),
+        optional("declared_untouched", Kind::Texts, "declared, but not changed"),
+    ],
+);
+
+const TASK_RESULT: Shape = open(
+    "task-result",
+    "How one task ended",
+    &[
+        required("task_id", Kind::Text, "its name"),
+        required("key", Kind::Id, "the X of its files' names"),
+        required("phase_name", Kind::Text, "how people call it"),
+        required("type", Kind::OneOf(super::spec::TYPES), "what kind of agent it was for"),
+        required("stage", ATTEMPT, "longest-path level, from 1"),
+        required("status", Kind::OneOf(TASK_STATUSES), "how it ended"),
+        nullable("evidence", GRADES, "what stands behind it"),
+        required("attempts", Kind::Objects(&ATTEMPT_STORY), "every try"),
+        optional("reason", Kind::Text, "why it did not succeed"),
+        optional("reason_code", Kind::Text, "the same, for programs"),
+        optional("flaky", Kind::Boolean, "it succeeded, but not at once"),
+        optional("unfenced", Kind::Boolean, "its result does not say which attempt it speaks for"),
+        required("files_created", Kind::Texts, "as the agent says"),
+        required("files_modified", Kind::Texts, "as the agent says"),
+        required("commits", Kind::List, "as the agent says"),
+        required("prps_generated", Kind::List, "as the agent says"),
+        required("errors", Kind::Texts, "as the agent says"),
+        nullable("tokens_used", COUNT, "null where nobody counted"),
+        nullable("elapsed_seconds", SECONDS, "of the attempt that settled it"),
+        nullable("started_at", Kind::Time, "first sign of life of the first attempt"),
+        nullable("finished_at", Kind::Time, "when it was settled"),
+        optional("validation_gates", Kind::List, "what had to hold"),
+        optional("findings", Kind::Objects(&FINDING), "what was looked at"),
+        nullable("drift", Kind::Object(&DRIFT), "where deeds and words differ"),
+    ],
+);
+
+pub const BATCH_RESULT: Shape = open(
+    "batch-result",
+    "Batch result: batches/batch-N.result.json",
+    &[
+        required("batch_id", BATCH_ID, "a number where it is one"),
+        required("status", Kind::OneOf(BATCH_STATUSES), "how the batch ended"),
+        nullable("evidence", GRADES, "that of the weakest task"),
+        required("stage", COUNT, "the last stage that was completed"),
+        required("stages_completed", COUNT, "stages whose tasks all succeeded"),
+        required("stages_total", COUNT, "stages in all"),
+        required("completed_tasks", Kind::Texts, "task_ids"),
+        required("failed_tasks", Kind::Texts, "task_ids, those that timed out too"),
+        required("skipped_tasks", Kind::Texts, "task_ids that a failure blocked"),
+        required("cancelled_tasks", Kind::Texts, "task_ids"),
+        required("total_files_created", COUNT, "different files"),
+        required("total_files_modified", COUNT, "different files"),
+        required("total_tokens_used", COUNT, "of all that were counted"),
+        required("total_elapsed_seconds", SECONDS, "from the first start to the end"),
+        nullable("cost_usd", SECONDS, "where settings name a price"),
+        required("files_created", Kind::Texts, "of all tasks"),
+        required("files_modified", Kind::Texts, "of all tasks"),
+        required("commits", Kind::List, "of all tasks"),
+        required("prps_generated", Kind::List, "of all tasks"),
+        required("conflicts", Kind::Objects(&CONFLICT), "files that several tasks changed"),
+        required("late", Kind::Objects(&LATE), "results that came after their verdict"),
+        required("warnings", Kind::Texts, "what was let pass"),
+        nullable("started_at", Kind::Time, "when the batch was accepted"),
+        nullable("finished_at", Kind::Time, "when it ended"),
+        required("results", Kind::Objects(&TASK_RESULT), "task by task"),
+    ],
+);
+
+const DEFECT: Shape = open(
+    "defect",
+    "One broken rule",
+    &[
+        required("rule", Kind::Text, "stable name, for programs"),
+        required("place", Kind::Any, "file, line, line and column, or field"),
+        required("message", Kind::Text, "what is wrong"),
+        required("remedy", Kind::Text, "what to do about it"),
+    ],
+);
+
+pub const REASON: Shape = open(
+    "reason",
+    "Why a file was refused: quarantine/NAME.reason.json, task-X.result.error.json",
+    &[
+        required("file", Kind::Text, "where it lay"),
+        nullable("refused_at", Kind::Time, "when"),
+        required("defects", Kind::Objects(&DEFECT), "everything that is wrong with it"),
+    ],
+);
+
+pub const JOURNAL_ENTRY: Shape = open(
+    "journal-entry",
+    "One line of journal.jsonl, less its checksum",
+    &[
+        required("seq", COUNT, "place in the journal"),
+        required("turn", COUNT, "the watcher's turn; its events become durable together"),
+        required("epoch", COUNT, "which watcher wrote it"),
+        required("at", Kind::Time, "for people"),
+        required("clock", COUNT, "milliseconds in which a watcher was awake; the time that decides"),
+        required("event", Kind::FilledText, "what was decided; the other fields depend on it"),
+        optional(
+            "task",
+            Kind::Either(&[Kind::Id, Kind::Map]),
+            "whom it is about; all of it where a task joins",
+        ),
+        optional("attempt", ATTEMPT, "which try it is about"),
+        optional("because", Kind::Map, "the reason, as a value"),
+    ],
+);
+
+const TASK_STATUS: Shape = open(
+    "task-status",
+    "Where a task stands",
+    &[
+        required("key", Kind::Id, "the X of its files' names"),
+        required("task_id", Kind::Text, "its name"),
+        optional("phase_name", Kind::Text, "how people call it"),
+        required("status", Kind::FilledText, "where it stands"),
+        optional("stage", ATTEMPT, "longest-path level, from 1"),
+        nullable("attempt", ATTEMPT, "the current try"),
+        nullable("reason", Kind::Text, "why it stands there"),
+    ],
+);
+
+pub const STATUS: Shape = open(
+    "status",
+    "Live state: status.json",
+    &[
+        required("batch_id", BATCH_ID, "a number where it is one"),
+        required("status", Kind::FilledText, "running, or how it ended"),
+        nullable("updated_at", Kind::Time, "when it was written"),
+        required("tasks", Kind::Objects(&TASK_STATUS), "in the plan's order"),
+        optional("live", Kind::Map, "progress and ages, which the journal does not keep"),
+    ],
+);
