@@ -183,6 +183,13 @@ impl AttemptPaths {
     pub fn withdrawn_spec(&self) -> PathBuf {
         self.dir.join("published.json")
     }
+    /// A spec as somebody dropped it, before it was put into normal form.
+    pub fn dropped_spec(&self) -> PathBuf {
+        self.dir.join("dropped.json")
+    }
+    pub fn result_error(&self) -> PathBuf {
+        self.dir.join("result.error.json")
+    }
     /// A drop box that never became a result.
     pub fn unfinished_result(&self) -> PathBuf {
         self.dir.join("unfinished.result.json")
