@@ -2,4 +2,12 @@
 //!
 //! All pure: a state and the claims that it names go in, values and texts come out.
 
+pub mod aggregate;
+pub mod conflict;
+pub mod ledger;
+pub mod next_steps;
 pub mod status;
+pub mod story;
+pub mod summary;
+pub mod task_result;
+pub mod timeline;
