@@ -6,6 +6,8 @@ pub mod aggregate;
 pub mod conflict;
 pub mod ledger;
 pub mod next_steps;
+pub mod remedy;
+mod sentence;
 pub mod status;
 pub mod story;
 pub mod summary;

@@ -136,7 +136,7 @@ fn caused_by(state: &BatchState, reason: &Reason) -> Option<String> {
     }
 }
 
-fn attempt_result(task: &TaskState, one: &Try) -> AttemptResult {
+pub(super) fn attempt_result(task: &TaskState, one: &Try) -> AttemptResult {
     let is_last = task.tries.last().is_some_and(|last| last.attempt == one.attempt);
     // A task can end by itself while its try is still out (cancelled before anybody began): then the
     // task's end is the try's too.

@@ -238,8 +238,8 @@ fn time_spent(task: &TaskState, wall: WallTime) -> Option<Seconds> {
     Some(Seconds(task.ended_at.unwrap_or(wall).seconds_since(began)))
 }
 
-/// What the decided state alone says about a task. No times: `status.json` must come out the same again.
-fn note(state: &BatchState, ix: TaskIx) -> Option<String> {
+/// What the decided state alone says about a task. No times: projections must come out the same again.
+pub fn note(state: &BatchState, ix: TaskIx) -> Option<String> {
     let task = &state.tasks[ix];
     match &task.phase {
         Phase::Waiting { .. } | Phase::Ready => waiting::waiting_short(state, ix),
