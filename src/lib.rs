@@ -3,5 +3,10 @@
 pub mod bus;
 pub mod decide;
 pub mod format;
+pub mod graph;
+pub mod intake;
 pub mod model;
+pub mod outcome;
 pub mod verify;
+pub mod view;
+pub mod watcher;

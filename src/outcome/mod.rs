@@ -1,0 +1,15 @@
+//! What came of a batch, told as files and texts: the batch result, the summary, stories, the ledger.
+//!
+//! All pure: a state and the claims that it names go in, values and texts come out.
+
+pub mod aggregate;
+pub mod conflict;
+pub mod ledger;
+pub mod next_steps;
+pub mod remedy;
+mod sentence;
+pub mod status;
+pub mod story;
+pub mod summary;
+pub mod task_result;
+pub mod timeline;

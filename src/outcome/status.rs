@@ -1,0 +1,59 @@
+//! How a batch ended, by rule, and the exit code that tells it to scripts.
+
+use crate::model::event::BatchStatus;
+use crate::model::state::{BatchState, Outcome, Phase};
+
+/// The status that a batch has once all its tasks have ended. A batch that nobody gave a task achieved
+/// nothing, and is a failure.
+pub fn batch_status(state: &BatchState) -> BatchStatus {
+    let succeeded =
+        state.tasks.iter().filter(|task| matches!(task.phase, Phase::Done(Outcome::Succeeded))).count();
+    if state.cancel.is_some() {
+        BatchStatus::Cancelled
+    } else if state.timed_out {
+        BatchStatus::Timeout
+    } else if succeeded == 0 {
+        BatchStatus::Failure
+    } else if succeeded == state.tasks.len() {
+        BatchStatus::Success
+    } else {
+        BatchStatus::PartialSuccess
+    }
+}
+
+/// What a process that followed the batch to its end returns.
+pub fn exit_code(status: BatchStatus) -> u8 {
+    match status {
+        BatchStatus::Success => 0,
+        BatchStatus::Failure => 1,
+        BatchStatus::PartialSuccess => 3,
+        BatchStatus::Timeout => 4,
+        BatchStatus::Cancelled => 5,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::scene::Scene;
+
+    fn check(script: &str, status: BatchStatus, code: u8) {
+        let scene = Scene::of("1; 2<-1", script);
+        assert_eq!(batch_status(&scene.state), status, "{script}");
+        assert_eq!(exit_code(status), code);
+    }
+
+    #[test]
+    fn the_status_follows_from_how_the_tasks_ended() {
+        check("0 done 1 claimed\n60 done 2 claimed", BatchStatus::Success, 0);
+        check("0 done 1 claimed\n60 offer 2\n99 fail 2 silent", BatchStatus::PartialSuccess, 3);
+        check("0 offer 1\n9 fail 1 silent\n9 block 2 1", BatchStatus::Failure, 1);
+        check("0 offer 1\n9 fail 1 timeout\n9 block 2 1", BatchStatus::Failure, 1);
+    }
+
+    #[test]
+    fn a_cancelled_or_timed_out_batch_says_so_whatever_succeeded() {
+        check("0 done 1 claimed\n61 cancel\n61 drop 2", BatchStatus::Cancelled, 5);
+        check("0 done 1 claimed\n60 offer 2\n99 fail 2 batch", BatchStatus::Timeout, 4);
+    }
+}

@@ -1,0 +1,277 @@
+//! Small stories for tests: a batch from `1; 2a<-1; 2b<-1; 3<-2a,2b`, and a script of what happened to it.
+//!
+//! A script has one event a line, `SECONDS VERB TASK …`; the attempt is the one that is out.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::model::batch::{Backoff, Batch, OnFileConflict, Origin, Source};
+use crate::model::claim::{Claim, ClaimStatus};
+use crate::model::clock::{Seconds, Tick, WallTime};
+use crate::model::defect::Defect;
+use crate::model::event::{BatchStatus, Entry, Event, LateBecause, Sign};
+use crate::model::evidence::{Finding, Grade, Verdict};
+use crate::model::id::{Attempt, BatchId, Epoch, TaskKey};
+use crate::model::reason::Reason;
+use crate::model::state::{BatchState, TaskIx};
+use crate::model::task::{Limits, Task, TaskType};
+
+/// 2025-11-10T14:30:00Z.
+pub(crate) const BEGIN: WallTime = WallTime(1_762_785_000_000);
+
+pub(crate) struct Scene {
+    pub state: BatchState,
+    pub entries: Vec<Entry>,
+    pub claims: HashMap<TaskIx, Claim>,
+}
+
+pub(crate) fn wall(seconds: f64) -> WallTime {
+    WallTime(BEGIN.0 + (seconds * 1000.0) as i64)
+}
+
+pub(crate) fn tick(seconds: f64) -> Tick {
+    Tick((seconds * 1000.0) as u64)
+}
+
+pub(crate) fn key(text: &str) -> TaskKey {
+    TaskKey::parse(text).unwrap()
+}
+
+/// A batch from its graph, each task one stage below its deepest dependency.
+pub(crate) fn batch(graph: &str) -> Batch {
+    let mut tasks: Vec<Task> = Vec::new();
+    for node in graph.split(';').map(str::trim).filter(|node| !node.is_empty()) {
+        let (name, before) = node.split_once("<-").unwrap_or((node, ""));
+        let dependencies: Vec<TaskKey> = before.split(',').filter(|d| !d.is_empty()).map(key).collect();
+        let above = tasks.iter().filter(|task| dependencies.contains(&task.key));
+        let stage = above.map(|task| task.stage).max().unwrap_or(0) + 1;
+        tasks.push(task(name, dependencies, stage));
+    }
+    Batch {
+        version: 1,
+        id: BatchId::from_number(43),
+        origin: Origin::Plan,
+        source: Source { name: "plan.md".into(), sha256: String::new() },
+        accepted_at: BEGIN,
+        parallel_limit: None,
+        stage_timeout: None,
+        batch_timeout: None,
+        close_after: Seconds(10.0),
+        require: Grade::Claimed,
+        on_file_conflict: OnFileConflict::Serialise,
+        backoff: Backoff { first: Seconds(1.0), factor: 2.0, longest: Seconds(100.0) },
+        price_per_million_tokens: None,
+        file_conflicts: Vec::new(),
+        warnings: Vec::new(),
+        tasks,
+    }
+}
+
+fn task(name: &str, dependencies: Vec<TaskKey>, stage: u32) -> Task {
+    let mut task = Task::refused(&key(name));
+    task.task_id = format!("phase-{name}");
+    task.phase_name = format!("Phase {name}: Work {name}");
+    task.goal = format!("Do {name}");
+    task.complexity = "low".into();
+    task.dependencies = dependencies;
+    task.stage = stage;
+    task.kind = TaskType::Executor;
+    task.limits = Limits {
+        timeout: Seconds(3600.0),
+        heartbeat_timeout: Seconds(60.0),
+        heartbeat_interval: Seconds(30.0),
+        start_timeout: Seconds(60.0),
+        start_timeout_was_set: false,
+        max_retries: 2,
+        stuck_after: Seconds(300.0),
+    };
+    task
+}
+
+impl Scene {
+    pub(crate) fn of(graph: &str, script: &str) -> Scene {
+        Scene::with(graph, |_| {}, script)
+    }
+
+    /// A scene whose batch is changed before it begins.
+    pub(crate) fn with(graph: &str, change: impl FnOnce(&mut Batch), script: &str) -> Scene {
+        let mut batch = batch(graph);
+        change(&mut batch);
+        let count = batch.tasks.len();
+        let state = BatchState::new(Arc::new(batch));
+        let mut scene = Scene { state, entries: Vec::new(), claims: HashMap::new() };
+        scene.happen(0.0, Event::Accepted { tasks: count });
+        scene.play(script);
+        scene
+    }
+
+    pub(crate) fn play(&mut self, script: &str) {
+        for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            self.step(words[0].parse().unwrap(), words[1], &words[2..]);
+        }
+    }
+
+    pub(crate) fn happen(&mut self, seconds: f64, event: Event) {
+        let entry = Entry {
+            seq: self.entries.len() as u64 + 1,
+            turn: self.entries.len() as u64 + 1,
+            epoch: Epoch(1),
+            at: wall(seconds),
+            clock: tick(seconds),
+            event,
+        };
+        self.state.apply(&entry).unwrap();
+        self.entries.push(entry);
+    }
+
+    pub(crate) fn claim(&mut self, name: &str, created: &[&str], modified: &[&str], tokens: u64) {
+        let ix = self.state.find(name).unwrap();
+        let texts = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let claim = Claim {
+            task_id: format!("phase-{name}"),
+            status: ClaimStatus::Success,
+            attempt: None,
+            files_created: texts(created),
+            files_modified: texts(modified),
+            commits: vec![format!("commit of {name}").into()],
+            prps_generated: Vec::new(),
+            errors: Vec::new(),
+            tokens_used: Some(tokens),
+            elapsed_seconds: None,
+        };
+        self.claims.insert(ix, claim);
+    }
+
+    fn step(&mut self, seconds: f64, verb: &str, rest: &[&str]) {
+        match (verb, rest) {
+            ("offer", [name]) => {
+                let task = key(name);
+                let attempt = self.attempt(name).map_or(Attempt::FIRST, Attempt::next);
+                self.happen(seconds, Event::Offered { task, attempt });
+            }
+            ("start", [name]) => {
+                self.about(seconds, name, |task, attempt| Event::Started { task, attempt, sign: Sign::Beat })
+            }
+            ("take", [name, by]) => {
+                let sign = Sign::Take { by: (*by).to_owned() };
+                self.about(seconds, name, |task, attempt| Event::Started { task, attempt, sign });
+            }
+            ("refuse", [name]) => self.about(seconds, name, |task, attempt| Event::ResultRefused {
+                task,
+                attempt,
+                defects: vec![Defect::field(
+                    "missing_field",
+                    "status",
+                    "is missing",
+                    "say success or failed",
+                )],
+            }),
+            ("collect", [name, grade, more @ ..]) => {
+                let (verdict, unfenced) = (verdict(grade), more.contains(&"unfenced"));
+                self.about(seconds, name, |task, attempt| Event::Collected {
+                    task,
+                    attempt,
+                    sha256: "00".into(),
+                    unfenced,
+                    verdict,
+                });
+            }
+            ("succeed", [name]) => {
+                self.about(seconds, name, |task, attempt| Event::Succeeded { task, attempt });
+            }
+            // The whole life of a task that goes well.
+            ("done", [name, grade]) => {
+                self.play(&format!(
+                    "{seconds} offer {name}\n{seconds} start {name}\n{} collect {name} {grade}\n{} succeed {name}",
+                    seconds + 60.0,
+                    seconds + 60.0
+                ));
+            }
+            ("fail", [name, why, more @ ..]) => {
+                let (because, retry_at) = (reason(why), more.contains(&"retry").then(|| tick(seconds + 3.0)));
+                self.about(seconds, name, |task, attempt| Event::AttemptFailed {
+                    task,
+                    attempt,
+                    because,
+                    retry_at,
+                });
+            }
+            ("block", [name, cause, via @ ..]) => {
+                let because =
+                    Reason::DependencyFailed { cause: key(cause), via: via.first().map(|via| key(via)) };
+                self.happen(seconds, Event::Abandoned { task: key(name), because });
+            }
+            ("drop", [name]) => {
+                self.happen(seconds, Event::Abandoned { task: key(name), because: reason("cancelled") });
+            }
+            ("late", [name, attempt]) => self.happen(
+                seconds,
+                Event::Late {
+                    task: key(name),
+                    attempt: Attempt::from_wire(attempt.parse().unwrap()),
+                    sha256: "11".into(),
+                    because: LateBecause::Settled,
+                },
+            ),
+            ("cancel", []) => self.happen(seconds, Event::CancelAsked { by: "ada".into(), why: None }),
+            ("suspect", names) => self.happen(
+                seconds,
+                Event::SelfSuspected {
+                    silent: names.iter().map(|name| key(name)).collect(),
+                    running: names.len(),
+                    until: tick(seconds + 60.0),
+                },
+            ),
+            ("finish", [status]) => {
+                let all = [
+                    BatchStatus::Success,
+                    BatchStatus::PartialSuccess,
+                    BatchStatus::Failure,
+                    BatchStatus::Timeout,
+                    BatchStatus::Cancelled,
+                ];
+                let status = all.into_iter().find(|one| one.word() == *status).unwrap();
+                self.happen(seconds, Event::Finished { status });
+            }
+            other => panic!("no such step: {other:?}"),
+        }
+    }
+
+    fn about(&mut self, seconds: f64, name: &str, event: impl FnOnce(TaskKey, Attempt) -> Event) {
+        let attempt = self.attempt(name).unwrap();
+        self.happen(seconds, event(key(name), attempt));
+    }
+
+    fn attempt(&self, name: &str) -> Option<Attempt> {
+        let ix = self.state.find(name).unwrap();
+        self.state.tasks[ix].tries.last().map(|last| last.attempt)
+    }
+}
+
+fn verdict(grade: &str) -> Verdict {
+    let grade = Grade::parse(grade).unwrap();
+    let saw = "exists and changed".to_owned();
+    Verdict {
+        findings: vec![Finding { subject: "src/a.rs".into(), grade, met: true, saw }],
+        ..Verdict::default()
+    }
+}
+
+fn reason(code: &str) -> Reason {
+    match code {
+        "silent" => Reason::NoHeartbeat { limit: Seconds(60.0) },
+        "timeout" => Reason::AttemptTimeout { limit: Seconds(3600.0) },
+        "batch" => Reason::BatchTimeout { limit: Seconds(3600.0) },
+        "cancelled" => Reason::Cancelled { by: "ada".into(), why: None },
+        "missing" => Reason::EvidenceMissing {
+            unmet: vec![Finding {
+                subject: "src/a.rs".into(),
+                grade: Grade::Observed,
+                met: false,
+                saw: "does not exist".into(),
+            }],
+        },
+        errors => Reason::AgentReported { errors: vec![errors.to_owned()] },
+    }
+}

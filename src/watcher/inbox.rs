@@ -1,0 +1,400 @@
+//! What comes in: requests in the inbox, specs dropped into `tasks/`, batch directories made by hand.
+//!
+//! A request is accepted as a whole or refused with all its defects. A batch's directory appears by one
+//! rename, complete with its journal; only then is the request moved out of the inbox, into it.
+
+use std::path::{Path, PathBuf};
+
+use super::look::unreadable;
+use super::settle::Settling;
+use super::{TurnError, TurnReport, Watcher, kept};
+use crate::bus::disk::{BusError, rename_if_present};
+use crate::bus::journal::{Journal, Stamp};
+use crate::bus::{self, Content, Disk, Durability, NodeKind, layout, quarantine};
+use crate::decide::Now;
+use crate::format::spec;
+use crate::intake;
+use crate::model::batch::{Batch, Origin, Source};
+use crate::model::{BatchId, Defect, Event, Place, TaskKey};
+
+/// What is remembered of files that are still being written.
+#[derive(Default)]
+pub(super) struct Intake {
+    settling: Settling,
+    /// Highest numbered batch that was ever seen; found once, then kept.
+    highest: Option<u64>,
+}
+
+/// A request became a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    /// The request's name in the inbox.
+    pub name: String,
+    pub batch: BatchId,
+}
+
+/// A request was refused, whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    pub name: String,
+    pub defects: Vec<Defect>,
+    /// Where it lies now.
+    pub quarantined: Option<PathBuf>,
+}
+
+impl<D: Disk> Watcher<D> {
+    /// Looks at the inbox and at specs that lie loose in `tasks/`.
+    pub(super) fn take_in(&mut self, now: Now, report: &mut TurnReport) -> Result<(), TurnError> {
+        for (dir, is_inbox) in [(self.layout.inbox(), true), (self.layout.tasks(), false)] {
+            let mut listed = self.disk.list(&dir).map_err(BusError::of("list", &dir))?;
+            listed.sort_by(|a, b| a.name.cmp(&b.name));
+            for entry in listed {
+                let name = entry.name.to_string_lossy().into_owned();
+                let is_message = !layout::is_dropping(&name)
+                    && (is_inbox || (entry.kind != NodeKind::Directory && name.ends_with(".json")));
+                if !is_message {
+                    continue;
+                }
+                let path = dir.join(&entry.name);
+                match is_inbox {
+                    true => self.take_request(&path, name, now, report)?,
+                    false => self.take_loose_spec(&path, name, now, report)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take_request(
+        &mut self,
+        path: &Path,
+        name: String,
+        now: Now,
+        report: &mut TurnReport,
+    ) -> Result<(), TurnError> {
+        let content = self.disk.read(path, bus::PLAN_BYTES_MAX).map_err(BusError::of("read", path))?;
+        let drafted = match &content {
+            Content::Absent => return Ok(()),
+            Content::Changing => Err(vec![unreadable(&content, bus::PLAN_BYTES_MAX)]),
+            Content::Bytes { bytes, .. } => {
+                if self.was_accepted_already(&name, bytes)? {
+                    return Ok(());
+                }
+                self.draft(&name, bytes, now)?
+            }
+            other => Err(vec![unreadable(other, bus::PLAN_BYTES_MAX)]),
+        };
+        match drafted {
+            Ok(batch) if self.disk.has_writer(path) == Some(true) && !self.is_at_rest(path, &content, now) => {
+                log::debug!("{}: still being written, would be batch {}", path.display(), batch.id);
+            }
+            Ok(batch) => {
+                let id = batch.id.clone();
+                self.establish(batch, None, now)?;
+                self.complete_acceptance(&id)?;
+                self.intake.settling.forget(path);
+                report.accepted.push(Accepted { name, batch: id });
+            }
+            Err(defects) if self.is_settled(path, &content, now) => {
+                self.turn_away(path, name, defects, now, report)?;
+            }
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    /// A spec without a batch gets one of its own.
+    fn take_loose_spec(
+        &mut self,
+        path: &Path,
+        name: String,
+        now: Now,
+        report: &mut TurnReport,
+    ) -> Result<(), TurnError> {
+        let content = self.disk.read(path, bus::SPEC_BYTES_MAX).map_err(BusError::of("read", path))?;
+        let read = match &content {
+            Content::Absent => return Ok(()),
+            Content::Bytes { bytes, .. } => self.place_of_loose_spec(&name, bytes)?,
+            other => Err(vec![unreadable(other, bus::SPEC_BYTES_MAX)]),
+        };
+        match read {
+            Ok((batch, key)) => {
+                let paths = self.layout.batch(&batch);
+                self.disk.make_dirs(paths.dir()).map_err(BusError::of("make", paths.dir()))?;
+                rename_if_present(&self.disk, path, &paths.spec(&key), Durability::Unsynced)
+                    .map_err(BusError::of("move", path))?;
+                self.intake.settling.forget(path);
+                report.accepted.push(Accepted { name, batch });
+            }
+            Err(defects) if self.is_settled(path, &content, now) => {
+                self.turn_away(path, name, defects, now, report)?;
+            }
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    fn place_of_loose_spec(
+        &self,
+        name: &str,
+        bytes: &[u8],
+    ) -> Result<Result<(BatchId, TaskKey), Vec<Defect>>, TurnError> {
+        let named = layout::key_of_loose_spec(std::ffi::OsStr::new(name));
+        let key = named.unwrap_or_else(|| TaskKey::parse("loose").expect("a plain word is an id"));
+        let task = match spec::read_dropped(&key, bytes, &self.settings) {
+            Ok(dropped) => dropped.task,
+            Err(defects) => return Ok(Err(defects)),
+        };
+        let batch = match BatchId::parse(&format!("loose-{}", task.task_id)) {
+            Ok(batch) => batch,
+            Err(defect) => {
+                let message = format!("the batch's id loose-{} {defect}", task.task_id);
+                return Ok(Err(vec![Defect::field("id_rule", "task_id", message, "choose a shorter task_id")]));
+            }
+        };
+        match self.objection_to_id(&batch)? {
+            Some(defect) => Ok(Err(vec![defect])),
+            None => {
+                let key = TaskKey::parse(&task.task_id).unwrap_or(key);
+                Ok(Ok((batch, key)))
+            }
+        }
+    }
+
+    /// Accepts a request that the caller holds in hand, without the inbox.
+    pub fn accept(
+        &mut self,
+        name: &str,
+        bytes: &[u8],
+        now: Now,
+    ) -> Result<Result<BatchId, Vec<Defect>>, TurnError> {
+        let batch = match self.draft(name, bytes, now)? {
+            Ok(batch) => batch,
+            Err(defects) => return Ok(Err(defects)),
+        };
+        let id = batch.id.clone();
+        self.establish(batch, Some(bytes), now)?;
+        self.adopt(&id, now)?;
+        Ok(Ok(id))
+    }
+
+    /// Reads a request and gives it its id.
+    fn draft(&mut self, name: &str, bytes: &[u8], now: Now) -> Result<Result<Batch, Vec<Defect>>, TurnError> {
+        let plan = match intake::read_plan(intake::Request { name, bytes }, &self.settings) {
+            Ok(plan) => plan,
+            Err(defects) => return Ok(Err(defects)),
+        };
+        let fallback_id = match plan.own_id() {
+            Some(id) => {
+                let id = id.clone();
+                if let Some(defect) = self.objection_to_id(&id)? {
+                    return Ok(Err(vec![defect]));
+                }
+                id
+            }
+            None => BatchId::from_number(self.highest_number()? + 1),
+        };
+        let context =
+            intake::Context { accepted_at: now.wall, fallback_id, sha256: bus::sha256(bytes) };
+        Ok(Ok(plan.into_batch(context)))
+    }
+
+    /// What speaks against a batch of this id.
+    fn objection_to_id(&self, id: &BatchId) -> Result<Option<Defect>, TurnError> {
+        let exists = |path: &Path| -> Result<bool, TurnError> {
+            Ok(self.disk.look(path).map_err(BusError::of("look at", path))?.is_some())
+        };
+        let message = if exists(self.layout.archived(id).dir())? || exists(&self.layout.batch_result(id))? {
+            format!("batch {id} was archived")
+        } else if exists(self.layout.batch(id).dir())? {
+            format!("batch {id} is already on this bus")
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(Defect::field("batch_exists", "batch_id", message, "choose another id, or leave it out")))
+    }
+
+    /// The highest number that a batch of this bus ever had.
+    fn highest_number(&mut self) -> Result<u64, TurnError> {
+        let mut highest = self.intake.highest.unwrap_or(0);
+        for dir in [self.layout.tasks(), self.layout.archive(), self.layout.results()] {
+            for entry in self.disk.list(&dir).map_err(BusError::of("list", &dir))? {
+                let name = entry.name.to_string_lossy();
+                let stem = name.strip_suffix(".result.json").unwrap_or(&name);
+                if let Some(Ok(id)) = layout::batch_of_directory(std::ffi::OsStr::new(stem)) {
+                    highest = highest.max(id.number().unwrap_or(0));
+                }
+            }
+        }
+        self.intake.highest = Some(highest);
+        Ok(highest)
+    }
+
+    /// Makes a batch's directory appear, complete.
+    fn establish(&mut self, batch: Batch, request: Option<&[u8]>, now: Now) -> Result<(), TurnError> {
+        let making = self.layout.batch_in_the_making(&batch.id);
+        let (dir, control) = (making.dir().to_owned(), making.control());
+        self.disk.make_dirs(&control).map_err(BusError::of("make", &control))?;
+        let bytes = serde_json::to_vec_pretty(&batch).expect("a batch has only string keys");
+        let path = making.batch();
+        self.disk.publish(&path, &bytes, Durability::Synced).map_err(BusError::of("publish", &path))?;
+        if let Some(request) = request {
+            let path = making.request();
+            self.disk.publish(&path, request, Durability::Synced).map_err(BusError::of("publish", &path))?;
+        }
+        let path = making.journal();
+        if self.disk.look(&path).map_err(BusError::of("look at", &path))?.is_some() {
+            // Left by an acceptance that was interrupted: it never was a batch.
+            self.disk.remove_file(&path).map_err(BusError::of("remove", &path))?;
+        }
+        let stamp = Stamp { epoch: self.epoch, at: now.wall, clock: now.clock };
+        Journal::fresh(path).commit(&self.disk, stamp, &[Event::Accepted { tasks: batch.tasks.len() }])?;
+        let target = self.layout.batch(&batch.id);
+        self.disk.move_tree(&dir, target.dir()).map_err(BusError::of("publish", target.dir()))?;
+        Ok(())
+    }
+
+    /// Whether a request in the inbox is one whose batch exists already, because a crash came between.
+    fn was_accepted_already(&mut self, name: &str, bytes: &[u8]) -> Result<bool, TurnError> {
+        let waiting: Vec<BatchId> = self.batches_without_request()?;
+        for id in waiting {
+            let Ok(batch) = kept::read_batch(&self.disk, &self.layout.batch(&id)) else { continue };
+            if batch.source.name == name && batch.source.sha256 == bus::sha256(bytes) {
+                self.complete_acceptance(&id)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn batches_without_request(&self) -> Result<Vec<BatchId>, TurnError> {
+        let dir = self.layout.tasks();
+        let mut found = Vec::new();
+        for entry in self.disk.list(&dir).map_err(BusError::of("list", &dir))? {
+            let Some(Ok(id)) = layout::batch_of_directory(&entry.name) else { continue };
+            let request = self.layout.batch(&id).request();
+            if self.disk.look(&request).map_err(BusError::of("look at", &request))?.is_none() {
+                found.push(id);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Moves an accepted request out of the inbox, into its batch.
+    pub(super) fn complete_acceptance(&mut self, id: &BatchId) -> Result<(), TurnError> {
+        let paths = self.layout.batch(id);
+        let request = paths.request();
+        if self.disk.look(&request).map_err(BusError::of("look at", &request))?.is_some() {
+            return Ok(());
+        }
+        let Ok(batch) = kept::read_batch(&self.disk, &paths) else { return Ok(()) };
+        let from = self.layout.inbox().join(&batch.source.name);
+        let content = self.disk.read(&from, bus::PLAN_BYTES_MAX).map_err(BusError::of("read", &from))?;
+        if matches!(&content, Content::Bytes { bytes, .. } if bus::sha256(bytes) == batch.source.sha256) {
+            rename_if_present(&self.disk, &from, &request, Durability::Unsynced)
+                .map_err(BusError::of("move", &from))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_accepted(&self, id: &BatchId) -> Result<bool, TurnError> {
+        let path = self.layout.batch(id).batch();
+        Ok(self.disk.look(&path).map_err(BusError::of("look at", &path))?.is_some())
+    }
+
+    /// A directory that somebody made and dropped specs into becomes an open batch.
+    pub(super) fn accept_open_batch(&mut self, id: &BatchId, now: Now) -> Result<bool, TurnError> {
+        let paths = self.layout.batch(id);
+        let listed = self.disk.list(paths.dir()).map_err(BusError::of("list", paths.dir()))?;
+        let specs: Vec<_> = listed
+            .iter()
+            .filter(|entry| matches!(bus::BusName::of(&entry.name), bus::BusName::Spec(_)))
+            .map(|entry| paths.dir().join(&entry.name))
+            .collect();
+        if specs.is_empty() {
+            return Ok(false);
+        }
+        let archived = self.layout.archived(id);
+        let is_archived =
+            self.disk.look(archived.dir()).map_err(BusError::of("look at", archived.dir()))?.is_some();
+        if is_archived {
+            let message = format!("batch {id} was archived, and takes no further specs");
+            let defect = Defect::new("batch_archived", Place::File, message, "choose another batch id");
+            for spec in specs {
+                quarantine::refuse(&self.disk, &self.layout, &spec, std::slice::from_ref(&defect), now.wall)?;
+            }
+            return Ok(false);
+        }
+        let batch = self.open_batch(id, now);
+        let control = paths.control();
+        self.disk.make_dirs(&control).map_err(BusError::of("make", &control))?;
+        let bytes = serde_json::to_vec_pretty(&batch).expect("a batch has only string keys");
+        let path = paths.batch();
+        self.disk.publish(&path, &bytes, Durability::Synced).map_err(BusError::of("publish", &path))?;
+        Ok(true)
+    }
+
+    fn open_batch(&self, id: &BatchId, now: Now) -> Batch {
+        let settings = &self.settings;
+        Batch {
+            version: 1,
+            id: id.clone(),
+            origin: Origin::Specs,
+            source: Source { name: format!("batch-{id}"), sha256: String::new() },
+            accepted_at: now.wall,
+            parallel_limit: settings.parallel_limit,
+            stage_timeout: settings.stage_timeout,
+            batch_timeout: settings.batch_timeout,
+            close_after: settings.close_after,
+            require: settings.require,
+            on_file_conflict: settings.on_file_conflict,
+            backoff: settings.backoff,
+            price_per_million_tokens: settings.price_per_million_tokens,
+            file_conflicts: Vec::new(),
+            warnings: Vec::new(),
+            tasks: Vec::new(),
+        }
+    }
+
+    fn turn_away(
+        &mut self,
+        path: &Path,
+        name: String,
+        defects: Vec<Defect>,
+        now: Now,
+        report: &mut TurnReport,
+    ) -> Result<(), TurnError> {
+        self.intake.settling.forget(path);
+        let quarantined = quarantine::refuse(&self.disk, &self.layout, path, &defects, now.wall)?;
+        for defect in &defects {
+            log::warn!("{name}: {defect}; {}", defect.remedy);
+        }
+        report.refused.push(Refusal { name, defects, quarantined });
+        Ok(())
+    }
+
+    fn is_settled(&mut self, path: &Path, content: &Content, now: Now) -> bool {
+        let look = match content {
+            Content::Bytes { look, .. } => Some(*look),
+            Content::Changing => None,
+            // What is no plain file at all never becomes one by waiting.
+            _ => return true,
+        };
+        let has_writer = self.disk.has_writer(path);
+        self.intake.settling.is_settled(path, look, has_writer, now.clock, self.settings.settle)
+    }
+
+    fn is_at_rest(&mut self, path: &Path, content: &Content, now: Now) -> bool {
+        match content {
+            Content::Bytes { look, .. } => {
+                self.intake.settling.is_at_rest(path, *look, now.clock, self.settings.settle)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether something in the inbox is still being written.
+    pub(super) fn has_unsettled_intake(&self) -> bool {
+        !self.intake.settling.is_empty()
+    }
+}

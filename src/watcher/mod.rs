@@ -1,0 +1,309 @@
+//! The shell around the heart: scan, decide, journal, act. The only place where pure and edge meet.
+//!
+//! Single-threaded and synchronous. Every turn looks at the disk again; nothing that decides is kept that is
+//! not on the disk, bar when each heartbeat was last seen to change.
+
+pub mod act;
+pub mod clock;
+mod inbox;
+pub mod kept;
+mod look;
+pub mod pass;
+pub mod project;
+pub mod run;
+mod settle;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::bus::disk::BusError;
+use crate::bus::journal::JournalError;
+use crate::bus::{Disk, Layout, layout, lease};
+use crate::decide::{self, Now, Observed, Pulses};
+use crate::model::event::BatchStatus;
+use crate::model::state::{BatchState, FoldError};
+use crate::model::{BatchId, Epoch, Event, Settings, Tick};
+pub use inbox::{Accepted, Refusal};
+pub use kept::{Attention, Kept};
+
+/// The heart as a value, so that the simulator can plant a bug in it and see it caught.
+pub type Heart = fn(&mut BatchState, Observed, &Pulses, Now) -> Vec<Event>;
+
+/// What every part of the watcher needs at hand.
+pub struct Context<'a, D: Disk> {
+    pub disk: &'a D,
+    pub layout: &'a Layout,
+    pub settings: &'a Settings,
+    pub epoch: Epoch,
+    pub heart: Heart,
+}
+
+impl<D: Disk> Context<'_, D> {
+    /// A watcher that slept through its own replacement must not act any more.
+    fn assert_not_superseded(&self) -> Result<(), TurnError> {
+        let current = lease::current_epoch(self.disk, self.layout)?;
+        if current == self.epoch { Ok(()) } else { Err(TurnError::Superseded { mine: self.epoch, current }) }
+    }
+}
+
+/// Why a turn could not be completed.
+#[derive(Debug, thiserror::Error)]
+pub enum TurnError {
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error("the journal does not fit the batch: {0}")]
+    Fold(FoldError),
+    #[error("another watcher took this bus over (epoch {current}; this one has {mine})")]
+    Superseded { mine: Epoch, current: Epoch },
+}
+
+impl TurnError {
+    /// Whether waiting may help: the disk is full, the file system read-only, descriptors are used up.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            TurnError::Bus(error) | TurnError::Journal(JournalError::Disk(error)) => error.is_passing(),
+            TurnError::Journal(JournalError::Damaged { .. }) | TurnError::Fold(_) | TurnError::Superseded { .. } => {
+                false
+            }
+        }
+    }
+}
+
+/// What the watcher should look at in this turn.
+#[derive(Debug, Default)]
+pub struct Focus {
+    pub full: bool,
+    /// Names that events named, by batch.
+    pub names: HashMap<BatchId, Vec<OsString>>,
+    /// Something happened in the inbox or among the batch directories.
+    pub intake: bool,
+}
+
+impl Focus {
+    pub fn full() -> Self {
+        Focus { full: true, ..Focus::default() }
+    }
+}
+
+/// What a turn of the whole bus led to.
+#[derive(Debug, Default)]
+pub struct TurnReport {
+    pub changed: bool,
+    /// There is more to do at once.
+    pub again: bool,
+    pub accepted: Vec<Accepted>,
+    pub refused: Vec<Refusal>,
+    pub finished: Vec<(BatchId, BatchStatus)>,
+    /// Batches whose turn failed, and may go on later.
+    pub degraded: Vec<(BatchId, String)>,
+    pub next_deadline: Option<Tick>,
+}
+
+/// The one process that decides for a bus.
+pub struct Watcher<D: Disk> {
+    disk: D,
+    layout: Layout,
+    settings: Settings,
+    epoch: Epoch,
+    heart: Heart,
+    pub batches: BTreeMap<BatchId, Kept>,
+    /// Batches that cannot be kept, with the reason: one damaged journal stops its batch alone.
+    pub broken: BTreeMap<BatchId, String>,
+    intake: inbox::Intake,
+    told: HashSet<String>,
+}
+
+impl<D: Disk> Watcher<D> {
+    /// Raises the epoch and takes over whatever is under way. The caller holds the bus's lock.
+    pub fn open(disk: D, layout: Layout, settings: Settings, now: Now) -> Result<Self, TurnError> {
+        for dir in layout.directories() {
+            disk.make_dirs(&dir).map_err(BusError::of("make", &dir))?;
+        }
+        let epoch = lease::raise_epoch(&disk, &layout)?;
+        let mut watcher = Watcher {
+            disk,
+            layout,
+            settings,
+            epoch,
+            heart: decide::decide,
+            batches: BTreeMap::new(),
+            broken: BTreeMap::new(),
+            intake: inbox::Intake::default(),
+            told: HashSet::new(),
+        };
+        watcher.sweep_temporary()?;
+        watcher.find_batches(now)?;
+        Ok(watcher)
+    }
+
+    /// Plants another heart. For the simulator, which must be able to fail.
+    pub fn with_heart(mut self, heart: Heart) -> Self {
+        self.heart = heart;
+        self
+    }
+
+    pub fn disk(&self) -> &D {
+        &self.disk
+    }
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    fn context(&self) -> Context<'_, D> {
+        Context {
+            disk: &self.disk,
+            layout: &self.layout,
+            settings: &self.settings,
+            epoch: self.epoch,
+            heart: self.heart,
+        }
+    }
+
+    /// One turn of the bus. An error here is one that no single batch is to blame for.
+    pub fn turn(&mut self, focus: &Focus, now: Now) -> Result<TurnReport, TurnError> {
+        let mut report = TurnReport::default();
+        if focus.full || focus.intake {
+            self.take_in(now, &mut report)?;
+            self.find_batches(now)?;
+        }
+        let ids: Vec<BatchId> = if focus.full {
+            self.batches.keys().cloned().collect()
+        } else {
+            let more = self.batches.iter().filter(|(_, kept)| kept.has_more()).map(|(id, _)| id);
+            let due = self.batches.iter().filter(|(_, kept)| is_due(kept, now)).map(|(id, _)| id);
+            let mut ids: Vec<BatchId> = focus.names.keys().chain(more).chain(due).cloned().collect();
+            ids.sort();
+            ids.dedup();
+            ids
+        };
+        for id in ids {
+            self.turn_batch(&id, focus, now, &mut report)?;
+        }
+        let deadlines = self.batches.values().filter_map(|kept| decide::next_deadline(&kept.state, now));
+        report.next_deadline = deadlines.min();
+        report.again |= self.batches.values().any(Kept::has_more);
+        Ok(report)
+    }
+
+    fn turn_batch(
+        &mut self,
+        id: &BatchId,
+        focus: &Focus,
+        now: Now,
+        report: &mut TurnReport,
+    ) -> Result<(), TurnError> {
+        let Some(mut kept) = self.batches.remove(id) else { return Ok(()) };
+        let attention = match focus.full {
+            true => Attention::Full,
+            false => Attention::Names(focus.names.get(id).cloned().unwrap_or_default()),
+        };
+        match kept.turn(&self.context(), &attention, now) {
+            Ok(turned) => {
+                report.changed |= turned.changed;
+                report.again |= turned.changed && !kept.unexamined.is_empty();
+                match turned.finished {
+                    Some(status) => report.finished.push((id.clone(), status)),
+                    None => {
+                        self.batches.insert(id.clone(), kept);
+                    }
+                }
+            }
+            Err(error @ TurnError::Superseded { .. }) => return Err(error),
+            Err(error) if error.is_passing() => {
+                self.tell_once(format!("batch {id}: {error}; trying again"));
+                report.degraded.push((id.clone(), error.to_string()));
+                self.batches.insert(id.clone(), kept);
+            }
+            // The journal could not be synced: what the disk holds is no longer known.
+            Err(error @ (TurnError::Bus(_) | TurnError::Journal(JournalError::Disk(_)))) => return Err(error),
+            Err(error) => self.give_up(id, error.to_string()),
+        }
+        Ok(())
+    }
+
+    fn give_up(&mut self, id: &BatchId, why: String) {
+        self.tell_once(format!("batch {id} is stopped: {why}; `wk doctor` says what to do"));
+        self.broken.insert(id.clone(), why);
+    }
+
+    fn tell_once(&mut self, text: String) {
+        if self.told.insert(text.clone()) {
+            log::warn!("{text}");
+        }
+    }
+
+    /// Takes over batch directories that are not known yet.
+    fn find_batches(&mut self, now: Now) -> Result<(), TurnError> {
+        let dir = self.layout.tasks();
+        let listed = self.disk.list(&dir).map_err(BusError::of("list", &dir))?;
+        for entry in listed {
+            let id = match layout::batch_of_directory(&entry.name) {
+                None => continue,
+                Some(Ok(id)) => id,
+                Some(Err((id, defect))) => {
+                    self.tell_once(format!("tasks/batch-{id} is ignored: the batch's id {defect}"));
+                    continue;
+                }
+            };
+            if self.batches.contains_key(&id) || self.broken.contains_key(&id) {
+                continue;
+            }
+            if entry.kind != crate::bus::NodeKind::Directory {
+                self.tell_once(format!("tasks/batch-{id} is {} and is not followed", entry.kind.word()));
+                continue;
+            }
+            self.adopt(&id, now)?;
+        }
+        Ok(())
+    }
+
+    fn adopt(&mut self, id: &BatchId, now: Now) -> Result<(), TurnError> {
+        if !self.is_accepted(id)? && !self.accept_open_batch(id, now)? {
+            return Ok(());
+        }
+        self.complete_acceptance(id)?;
+        match Kept::load(&self.context(), id, now) {
+            Ok(mut kept) => {
+                match kept.resume(&self.context(), now) {
+                    Ok(()) => {}
+                    Err(error @ TurnError::Superseded { .. }) => return Err(error),
+                    Err(error) => self.tell_once(format!("batch {id}: {error}; trying again")),
+                }
+                self.batches.insert(id.clone(), kept);
+            }
+            Err(error) => self.give_up(id, error.to_string()),
+        }
+        Ok(())
+    }
+
+    /// Removes temporary files that a crashed watcher left: only our own, only in our own directories.
+    fn sweep_temporary(&mut self) -> Result<(), TurnError> {
+        for dir in [self.layout.bus(), self.layout.results(), self.layout.quarantine()] {
+            let Ok(listed) = self.disk.list(&dir) else { continue };
+            for entry in listed {
+                let is_ours = entry.name.to_string_lossy().starts_with(crate::bus::real_disk::TEMPORARY_PREFIX);
+                if is_ours && entry.kind == crate::bus::NodeKind::File {
+                    let path: PathBuf = dir.join(&entry.name);
+                    let _ = self.disk.remove_file(&path);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether time alone changes something in this batch now.
+fn is_due(kept: &Kept, now: Now) -> bool {
+    let before = Now { clock: Tick(now.clock.0.saturating_sub(1)), ..now };
+    kept.state.backing_off.first().is_some_and(|(until, _)| *until <= now.clock)
+        || decide::next_deadline(&kept.state, before).is_some_and(|at| at <= now.clock)
+}
