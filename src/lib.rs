@@ -1,4 +1,6 @@
 //! Watchkeeper: batches of work by agents, with the file system as the message bus.
 
 pub mod format;
+pub mod graph;
+pub mod intake;
 pub mod model;
