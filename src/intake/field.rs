@@ -1,0 +1,166 @@
+//! The fields that a phase may have, each with the names that plans use for it.
+//!
+//! One table for both spellings of a plan: `**Estimated Hours**:` and `"estimated_hours":` are one field.
+
+/// A field that intake understands. Everything else is extra: kept, and handed to the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Field {
+    Goal,
+    Complexity,
+    EstimatedHours,
+    FilesModified,
+    Dependencies,
+    Steps,
+    ValidationGates,
+    ConflictNotes,
+    Type,
+    Agent,
+    Command,
+    Timeout,
+    MaxRetries,
+    HeartbeatTimeout,
+    StartTimeout,
+    StuckAfter,
+}
+
+/// How the value of a field is read from Markdown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// One paragraph.
+    Text,
+    /// Names in one line, separated by commas, or one to a list item.
+    Names,
+    /// Sentences, one to a list item.
+    Sentences,
+}
+
+impl Field {
+    /// The field of this name in any spelling, with the spelling that places use.
+    pub(super) fn named(name: &str) -> Option<(Field, &'static str)> {
+        let mut buffer = [0; NAME_BYTES_MAX];
+        Some(match folded(name, &mut buffer)? {
+            "goal" => (Field::Goal, "goal"),
+            "complexity" => (Field::Complexity, "complexity"),
+            "estimated_hours" => (Field::EstimatedHours, "estimated_hours"),
+            "estimated_time" => (Field::EstimatedHours, "estimated_time"),
+            "files_modified" => (Field::FilesModified, "files_modified"),
+            "dependencies" => (Field::Dependencies, "dependencies"),
+            "depends_on" => (Field::Dependencies, "depends_on"),
+            "steps" => (Field::Steps, "steps"),
+            "implementation_steps" => (Field::Steps, "implementation_steps"),
+            "validation_gates" => (Field::ValidationGates, "validation_gates"),
+            "conflict_notes" => (Field::ConflictNotes, "conflict_notes"),
+            "type" => (Field::Type, "type"),
+            "agent" => (Field::Agent, "agent"),
+            "command" => (Field::Command, "command"),
+            "timeout" => (Field::Timeout, "timeout"),
+            "timeout_seconds" => (Field::Timeout, "timeout_seconds"),
+            "max_retries" => (Field::MaxRetries, "max_retries"),
+            "heartbeat_timeout" => (Field::HeartbeatTimeout, "heartbeat_timeout"),
+            "heartbeat_timeout_seconds" => (Field::HeartbeatTimeout, "heartbeat_timeout_seconds"),
+            "start_timeout" => (Field::StartTimeout, "start_timeout"),
+            "start_timeout_seconds" => (Field::StartTimeout, "start_timeout_seconds"),
+            "stuck_after" => (Field::StuckAfter, "stuck_after"),
+            "stuck_after_seconds" => (Field::StuckAfter, "stuck_after_seconds"),
+            _ => return None,
+        })
+    }
+
+    /// As messages and JSON call it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Field::Goal => "goal",
+            Field::Complexity => "complexity",
+            Field::EstimatedHours => "estimated_hours",
+            Field::FilesModified => "files_modified",
+            Field::Dependencies => "dependencies",
+            Field::Steps => "steps",
+            Field::ValidationGates => "validation_gates",
+            Field::ConflictNotes => "conflict_notes",
+            Field::Type => "type",
+            Field::Agent => "agent",
+            Field::Command => "command",
+            Field::Timeout => "timeout_seconds",
+            Field::MaxRetries => "max_retries",
+            Field::HeartbeatTimeout => "heartbeat_timeout_seconds",
+            Field::StartTimeout => "start_timeout_seconds",
+            Field::StuckAfter => "stuck_after_seconds",
+        }
+    }
+
+    pub(super) fn shape(self) -> Shape {
+        match self {
+            Field::FilesModified | Field::Dependencies | Field::Command => Shape::Names,
+            Field::Steps | Field::ValidationGates => Shape::Sentences,
+            _ => Shape::Text,
+        }
+    }
+
+    /// A bit of its own, to remember which fields a phase has.
+    pub(super) fn bit(self) -> u32 {
+        1 << self as u32
+    }
+}
+
+/// The settings that a plan may give for its batch, by their name in the settings table.
+pub(super) const PLAN_SETTINGS: &[&str] = &[
+    "parallel_limit",
+    "require",
+    "on_file_conflict",
+    "max_retries",
+    "timeout_seconds",
+    "stage_timeout_seconds",
+    "batch_timeout_seconds",
+    "heartbeat_timeout_seconds",
+    "heartbeat_interval_seconds",
+    "start_timeout_seconds",
+    "stuck_after_seconds",
+];
+
+/// The setting of this name in any spelling; `Stage Timeout` needs no `seconds`.
+pub(super) fn plan_setting(name: &str) -> Option<&'static str> {
+    let mut buffer = [0; NAME_BYTES_MAX];
+    let name = folded(name, &mut buffer)?;
+    PLAN_SETTINGS.iter().copied().find(|key| *key == name || key.strip_suffix("_seconds") == Some(name))
+}
+
+/// Does this name the batch's id?
+pub(super) fn is_batch_id(name: &str) -> bool {
+    let mut buffer = [0; NAME_BYTES_MAX];
+    matches!(folded(name, &mut buffer), Some("batch" | "batch_id"))
+}
+
+/// Longer than any name that is known.
+const NAME_BYTES_MAX: usize = 40;
+
+/// Lower case, with underscores for spaces and hyphens. A name too long or too strange to be known is none.
+fn folded<'b>(name: &str, buffer: &'b mut [u8; NAME_BYTES_MAX]) -> Option<&'b str> {
+    let name = name.trim();
+    if name.len() > NAME_BYTES_MAX {
+        return None;
+    }
+    for (slot, byte) in buffer.iter_mut().zip(name.bytes()) {
+        *slot = match byte {
+            b' ' | b'-' | b'_' => b'_',
+            byte if byte.is_ascii_alphabetic() => byte.to_ascii_lowercase(),
+            _ => return None,
+        };
+    }
+    std::str::from_utf8(&buffer[..name.len()]).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_known_in_every_spelling() {
+        for name in ["Files Modified", "files_modified", "FILES-MODIFIED", " files modified "] {
+            assert_eq!(Field::named(name), Some((Field::FilesModified, "files_modified")), "{name}");
+        }
+        assert_eq!(Field::named("Owner"), None);
+        assert_eq!(Field::named("Ziel für alle"), None);
+        assert_eq!(plan_setting("Stage Timeout"), Some("stage_timeout_seconds"));
+        assert_eq!(plan_setting("journal_sync"), None, "not a plan's business");
+    }
+}

@@ -1,0 +1,146 @@
+//! The sentences of intake: each rule that several readers share, with its words and its remedy.
+//!
+//! The seed's words are kept where it gives them.
+
+use super::draft::{Findings, Spot};
+use super::field::Field;
+use super::value::{RETRIES_MAX, SPAN_MAX};
+use crate::model::id::IdDefect;
+use crate::model::settings::{Given, SPAN_LEAST};
+use crate::model::{Settings, TaskType};
+
+/// Longest piece of the input that a message repeats, in characters.
+const QUOTE_MAX: usize = 60;
+
+/// A piece of the input for a message: short, and on one line.
+pub(super) fn quote(text: &str) -> String {
+    let mut quoted: String =
+        text.chars().take(QUOTE_MAX).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    if text.chars().nth(QUOTE_MAX).is_some() {
+        quoted.push('…');
+    }
+    quoted
+}
+
+pub(super) fn no_phases(findings: &mut Findings, first_heading: Option<(u32, &str)>) {
+    let (spot, found) = match first_heading {
+        Some((line, title)) => (Spot::Line(line), format!("the first heading is '{}'; ", quote(title))),
+        None => (Spot::File, "there is no heading; ".to_owned()),
+    };
+    let remedy = format!("{found}head each phase like this: ### Phase 1: Build Foundation");
+    findings.defect(spot, "no_phases", "No phases found in plan".to_owned(), remedy);
+}
+
+pub(super) fn no_phases_in_json(findings: &mut Findings) {
+    let remedy = "give a list of them: {\"phases\": [{\"name\": \"Phase 1: Build Foundation\", …}]}";
+    findings.defect(Spot::File, "no_phases", "No phases found in plan".to_owned(), remedy);
+}
+
+pub(super) fn too_many_tasks(findings: &mut Findings, spot: Spot) {
+    let message = format!("The plan has more than {} tasks", super::TASKS_MAX);
+    findings.defect(spot, "too_many_tasks", message, "split the plan into several batches");
+}
+
+pub(super) fn missing_field(findings: &mut Findings, spot: Spot, name: &str, field: Field) {
+    let message = format!("Phase '{}' missing '{}' field", quote(name), field.word());
+    let example = match field {
+        Field::Goal => "say what the phase is to achieve",
+        Field::Complexity => "add it, for example: low, medium or high",
+        Field::EstimatedHours => "add it, for example: 1.5",
+        _ => "add it; None is a valid value",
+    };
+    findings.defect(spot, "missing_field", message, example);
+}
+
+pub(super) fn given_twice(findings: &mut Findings, spot: Spot, name: &str, field: Field) {
+    let message = format!("Phase '{}' has a second '{}' field", quote(name), field.word());
+    findings.defect(spot, "duplicate_field", message, "keep one of the two");
+}
+
+pub(super) fn bad_hours(findings: &mut Findings, spot: Spot, name: &str, value: &str) {
+    let message = format!(
+        "Phase '{}': estimated_hours is '{}', not a number of hours from 0",
+        quote(name),
+        quote(value)
+    );
+    findings.defect(spot, "bad_estimated_hours", message, "write a number, for example 8 or 0.5");
+}
+
+pub(super) fn unknown_type(findings: &mut Findings, spot: Spot, name: &str, value: &str) {
+    let words: Vec<&str> = TaskType::ALL.iter().map(|kind| kind.word()).collect();
+    let message = format!("Phase '{}': unknown type '{}'", quote(name), quote(value));
+    findings.defect(spot, "unknown_type", message, format!("use one of {}", words.join(", ")));
+}
+
+pub(super) fn is_span(seconds: f64) -> bool {
+    (SPAN_LEAST..=SPAN_MAX).contains(&seconds)
+}
+
+pub(super) fn bad_span(findings: &mut Findings, spot: Spot, name: &str, field: Field, value: &str) {
+    let (name, value) = (quote(name), quote(value));
+    let message = format!(
+        "Phase '{name}': {} is {value}, not a number of seconds from {SPAN_LEAST} to {SPAN_MAX}",
+        field.word()
+    );
+    let remedy = if value.starts_with('"') {
+        "write the number without quotes"
+    } else {
+        "write seconds, for example 3600"
+    };
+    findings.defect(spot, "bad_span", message, remedy);
+}
+
+pub(super) fn is_retry_count(count: f64) -> bool {
+    count.fract() == 0.0 && (0.0..=RETRIES_MAX).contains(&count)
+}
+
+pub(super) fn bad_retries(findings: &mut Findings, spot: Spot, name: &str, value: &str) {
+    let (name, value) = (quote(name), quote(value));
+    let message =
+        format!("Phase '{name}': max_retries is {value}, not a whole number from 0 to {RETRIES_MAX}");
+    let remedy = if value.starts_with('"') {
+        "write the number without quotes"
+    } else {
+        "choose a number of tries after the first"
+    };
+    findings.defect(spot, "bad_max_retries", message, remedy);
+}
+
+pub(super) fn bad_command(findings: &mut Findings, spot: Spot, name: &str, value: &str) {
+    let message = format!("Phase '{}': command is '{}', not a list of arguments", quote(name), quote(value));
+    findings.defect(spot, "bad_command", message, "write an array, for example [\"make\", \"test\"]");
+}
+
+pub(super) fn bad_batch_id(findings: &mut Findings, spot: Spot, value: &str, defect: &IdDefect) {
+    let message = format!("batch_id '{}' {defect}", quote(value));
+    findings.defect(spot, "bad_batch_id", message, "choose a number, or a short name such as exec-001");
+}
+
+pub(super) fn unknown_field(findings: &mut Findings, spot: Spot, name: &str) {
+    let message = format!("{}: unknown field '{}' is kept for the agent", findings.place(spot), quote(name));
+    findings.warning(spot, message);
+}
+
+/// Applies a setting that the plan gives for its batch. Evidence can be demanded by a plan, not waived.
+pub(super) fn put_setting(
+    settings: &mut Settings,
+    findings: &mut Findings,
+    spot: Spot,
+    key: &'static str,
+    given: Given,
+) {
+    let demanded = settings.require;
+    if matches!(given, Given::Number(number) if key.ends_with("_seconds") && number > SPAN_MAX) {
+        let message = format!("'{key}' must be at most {SPAN_MAX}");
+        return findings.defect(spot, "bad_setting", message, "write seconds, for example 3600");
+    }
+    if let Err(defect) = settings.put(key, given) {
+        findings.defect(
+            spot,
+            "bad_setting",
+            defect.to_string(),
+            "correct the value, or leave the setting out",
+        );
+    }
+    settings.require = settings.require.max(demanded);
+}
