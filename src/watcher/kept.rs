@@ -11,7 +11,7 @@ use super::{Context, TurnError, act, look};
 use crate::bus::disk::BusError;
 use crate::bus::journal::{Journal, JournalError, Stamp};
 use crate::bus::layout::BatchPaths;
-use crate::bus::{Content, Disk, Look, PLAN_BYTES_MAX};
+use crate::bus::{BusName, Content, Disk, Look, PLAN_BYTES_MAX};
 use crate::decide::{self, Now, Pulses};
 use crate::model::event::{BatchStatus, Entry, Event};
 use crate::model::state::{BatchState, FoldError, TaskIx};
@@ -96,8 +96,7 @@ impl Kept {
         if self.state.finished.is_some() {
             return Ok(());
         }
-        let has_begun = !self.owed.is_empty() || self.journal_has_lines();
-        let event = if has_begun {
+        let event = if self.journal.has_lines() {
             Event::Resumed { running: self.state.live.len() }
         } else {
             Event::Accepted { tasks: self.state.tasks.len() }
@@ -150,8 +149,18 @@ impl Kept {
             && self.state.ready.iter().any(|task| self.state.held_back_by(*task).is_none())
     }
 
-    fn journal_has_lines(&self) -> bool {
-        self.journal.has_lines()
+    /// Files that may still be written, by task.
+    pub fn unsettled(&self) -> Vec<(TaskIx, String)> {
+        let task_of = |path: &std::path::Path| match BusName::of(path.file_name()?) {
+            BusName::Result(key) => self.state.find(key.as_str()),
+            _ => None,
+        };
+        let note = "its result is not complete yet";
+        self.settling.paths().filter_map(|path| Some((task_of(path)?, note.to_owned()))).collect()
+    }
+
+    pub fn has_unsettled(&self) -> bool {
+        !self.settling.is_empty()
     }
 
     fn commit<D: Disk>(&mut self, context: &Context<'_, D>, now: Now, events: &[Event]) -> Result<(), TurnError> {

@@ -1,0 +1,117 @@
+//! `wk watch --once`: one pass, for cron. What it saw is kept for the next pass, so that the 60-second rule
+//! holds across passes of one boot.
+
+use super::clock::{self, ActiveClock, ClockFile, SeenBeat};
+use super::{Focus, TurnError, TurnReport, Watcher};
+use crate::bus::{Disk, Layout, Look, NodeKind, platform};
+use crate::decide::{Now, Pulse};
+use crate::model::{Tick, WallTime};
+
+/// Most turns of one pass: each one does all it can, so only a flood of new files needs many.
+const TURNS_MAX: usize = 10_000;
+
+/// The active time at which a watcher goes on: a pass counts the time since the last one of the same boot.
+pub fn resume_clock(disk: &impl Disk, layout: &Layout, counts_time_between: bool) -> (ActiveClock, ClockFile) {
+    let file = clock::read(disk, layout);
+    let monotonic_ms = platform::monotonic_ms();
+    let is_same_boot = file.boot_id.is_some() && file.boot_id == platform::boot_id();
+    let between = match counts_time_between && is_same_boot {
+        true => monotonic_ms.saturating_sub(file.monotonic_ms),
+        false => 0,
+    };
+    (ActiveClock::resume(Tick(file.active_ms + between), monotonic_ms), file)
+}
+
+impl<D: Disk> Watcher<D> {
+    /// Remembers what the last pass saw, where that still applies.
+    pub fn recall(&mut self, file: &ClockFile) {
+        if file.boot_id.is_none() || file.boot_id != platform::boot_id() {
+            return;
+        }
+        for (id, kept) in &mut self.batches {
+            let Some(seen) = file.seen.get(id) else { continue };
+            for task in kept.state.live.clone() {
+                let state = &kept.state.tasks[task];
+                let Some(seen) = seen.get(&state.spec.key) else { continue };
+                if state.live_attempt() != Some(seen.attempt) {
+                    continue;
+                }
+                kept.pulses.restore(task, pulse_of(seen));
+                if let Some(look) = look_of(seen) {
+                    kept.heartbeats.insert(task, look);
+                }
+            }
+        }
+    }
+
+    /// What the next pass needs to know.
+    pub fn remember(&self, now: Tick) -> ClockFile {
+        let mut file = ClockFile {
+            active_ms: now.0,
+            boot_id: platform::boot_id(),
+            monotonic_ms: platform::monotonic_ms(),
+            ..ClockFile::default()
+        };
+        for (id, kept) in &self.batches {
+            let seen = kept.pulses.iter().map(|(task, pulse)| {
+                (kept.state.key(task).clone(), seen_of(pulse, kept.heartbeats.get(&task)))
+            });
+            file.seen.insert(id.clone(), seen.collect());
+        }
+        file
+    }
+
+    /// Looks at everything, and again until nothing more follows.
+    pub fn pass(&mut self, clock: &ActiveClock, wall: WallTime) -> Result<TurnReport, TurnError> {
+        let now = Now { clock: clock.now(), wall };
+        let mut total = self.turn(&Focus::full(), now)?;
+        for _ in 0..TURNS_MAX {
+            if !total.again && !total.changed {
+                break;
+            }
+            let next = self.turn(&Focus { intake: true, ..Focus::default() }, now)?;
+            total.accepted.extend(next.accepted);
+            total.refused.extend(next.refused);
+            total.finished.extend(next.finished);
+            total.degraded.extend(next.degraded);
+            (total.changed, total.again) = (next.changed, next.again);
+        }
+        Ok(total)
+    }
+}
+
+fn pulse_of(seen: &SeenBeat) -> Pulse {
+    Pulse {
+        attempt: seen.attempt,
+        since: seen.since,
+        has_beaten: seen.has_beaten,
+        looks: seen.looks,
+        malformed: None,
+        progress: None,
+        tokens: None,
+        progress_since: seen.since,
+    }
+}
+
+fn seen_of(pulse: &Pulse, look: Option<&Look>) -> SeenBeat {
+    SeenBeat {
+        attempt: pulse.attempt,
+        since: pulse.since,
+        has_beaten: pulse.has_beaten,
+        looks: pulse.looks,
+        look: look
+            .map(|look| (look.inode, look.size, look.modified_ns.to_string(), look.changed_ns.to_string())),
+    }
+}
+
+fn look_of(seen: &SeenBeat) -> Option<Look> {
+    let (inode, size, modified, changed) = seen.look.as_ref()?;
+    Some(Look {
+        kind: NodeKind::File,
+        inode: *inode,
+        size: *size,
+        modified_ns: modified.parse().ok()?,
+        changed_ns: changed.parse().ok()?,
+        links: 1,
+    })
+}

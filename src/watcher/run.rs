@@ -1,0 +1,270 @@
+//! The live loop: wait for an event or for time, take a turn, write projections. `wk watch` and `wk run`.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Duration;
+
+use super::clock::{self, ActiveClock};
+use super::{Focus, TurnError, TurnReport, Watcher, pass};
+use crate::bus::wake::{Hints, Wake};
+use crate::bus::{Disk, RealDisk, layout, platform};
+use crate::decide::Now;
+use crate::model::WallTime;
+use crate::model::state::Phase;
+use crate::view::snapshot::Mode;
+
+/// Shortest time between two full scans.
+const SCAN_LEAST_MS: u64 = 20;
+/// Longest, however costly a scan is.
+const SCAN_MOST_MS: u64 = 30_000;
+/// A scan while tasks run may take a fiftieth of the time, an idle one a two-thousandth.
+const RUNNING_SHARE: u64 = 50;
+const IDLE_SHARE: u64 = 2_000;
+/// Between two projections of live progress.
+const PROJECTION_LEAST_MS: u64 = 1_000;
+/// Between two notes of how far active time has come.
+const CLOCK_NOTE_MS: u64 = 5_000;
+/// Before the next try when the disk is full or read-only.
+const DEGRADED_WAIT_MS: u64 = 1_000;
+
+/// A watcher at work.
+pub struct Session {
+    pub watcher: Watcher<RealDisk>,
+    pub wake: Wake,
+    clock: ActiveClock,
+    next_scan_ms: u64,
+    scan_cost_ms: u64,
+    next_projection_ms: u64,
+    next_clock_note_ms: u64,
+    is_dirty: bool,
+}
+
+/// The present, for people.
+pub fn wall_now() -> WallTime {
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    WallTime(since_1970.map_or(0, |span| span.as_millis() as i64))
+}
+
+impl Session {
+    /// Opens the bus for a watcher. The caller holds the lock.
+    pub fn open(
+        disk: RealDisk,
+        layout: crate::bus::Layout,
+        settings: crate::model::Settings,
+    ) -> Result<Session, TurnError> {
+        let (clock, _) = pass::resume_clock(&disk, &layout, false);
+        let now = Now { clock: clock.now(), wall: wall_now() };
+        let mut wake = Wake::new(settings.events);
+        let watcher = Watcher::open(disk, layout, settings, now)?;
+        wake.watch(&watcher.layout().inbox());
+        wake.watch(&watcher.layout().tasks());
+        Ok(Session {
+            watcher,
+            wake,
+            clock,
+            next_scan_ms: 0,
+            scan_cost_ms: 0,
+            next_projection_ms: 0,
+            next_clock_note_ms: 0,
+            is_dirty: true,
+        })
+    }
+
+    pub fn now(&self) -> Now {
+        Now { clock: self.clock.now(), wall: wall_now() }
+    }
+
+    pub fn mode(&self) -> Mode {
+        if self.wake.mode() == "scan" { Mode::Scan } else { Mode::EventsAndScan }
+    }
+
+    /// Works until `each_turn` says that it is enough.
+    pub fn run(
+        &mut self,
+        mut each_turn: impl FnMut(&mut Session, &TurnReport) -> ControlFlow<()>,
+    ) -> Result<(), TurnError> {
+        let mut hints = Hints::default();
+        loop {
+            let report = self.turn(&hints)?;
+            if each_turn(self, &report).is_break() {
+                self.finish_projections();
+                return Ok(());
+            }
+            hints = if report.again { Hints::default() } else { self.wait(&report) };
+        }
+    }
+
+    fn turn(&mut self, hints: &Hints) -> Result<TurnReport, TurnError> {
+        let started_ms = platform::monotonic_ms();
+        let is_scan_due = hints.rescan || started_ms >= self.next_scan_ms;
+        let focus = match is_scan_due {
+            true => Focus::full(),
+            false => focus_on(&self.watcher, hints),
+        };
+        let now = self.now();
+        let report = match self.watcher.turn(&focus, now) {
+            Ok(report) => report,
+            Err(error) if error.is_passing() => {
+                log::warn!("{error}; trying again");
+                self.next_scan_ms = started_ms + DEGRADED_WAIT_MS;
+                return Ok(TurnReport { degraded: Vec::new(), ..TurnReport::default() });
+            }
+            Err(error) => return Err(error),
+        };
+        let ended_ms = platform::monotonic_ms();
+        if is_scan_due {
+            self.scan_cost_ms = ended_ms - started_ms;
+            self.next_scan_ms = ended_ms + self.scan_interval_ms();
+        }
+        if !report.degraded.is_empty() {
+            // Nothing could be decided, so the time counts for nobody.
+            self.clock.skip_to(ended_ms);
+        }
+        let has_new_watch = self.watch_directories(&report);
+        if has_new_watch {
+            // What came before the watch made no event.
+            self.next_scan_ms = ended_ms;
+        }
+        self.is_dirty |= report.changed || !report.finished.is_empty();
+        self.project(ended_ms);
+        Ok(report)
+    }
+
+    fn wait(&mut self, report: &TurnReport) -> Hints {
+        let before_ms = platform::monotonic_ms();
+        let until_scan = self.next_scan_ms.saturating_sub(before_ms);
+        let until_deadline =
+            report.next_deadline.map_or(u64::MAX, |at| at.since(self.clock.now()).saturating_add(1));
+        let until_projection = match self.is_dirty {
+            true => self.next_projection_ms.saturating_sub(before_ms).max(1),
+            false => u64::MAX,
+        };
+        let planned = until_scan.min(until_deadline).min(until_projection);
+        let hints = if planned == 0 {
+            Hints::default()
+        } else {
+            self.wake.wait(Duration::from_millis(planned))
+        };
+        let lost = self.clock.advance(platform::monotonic_ms(), planned);
+        if lost > DEGRADED_WAIT_MS {
+            log::warn!("this watcher was stopped for {:.1} s; that counts for nobody", lost as f64 / 1000.0);
+            self.next_scan_ms = 0;
+        }
+        hints
+    }
+
+    /// How long until the next look at everything: short while tasks run, longer when idle or costly.
+    fn scan_interval_ms(&self) -> u64 {
+        let settings = self.watcher.settings();
+        let mut is_running = false;
+        let mut shortest = u64::MAX;
+        for kept in self.watcher.batches.values() {
+            for &task in &kept.state.live {
+                let task = &kept.state.tasks[task];
+                let limits = &task.spec.limits;
+                let is_at_work = matches!(task.phase, Phase::Running { .. } | Phase::Claimed { .. });
+                is_running |= is_at_work;
+                if is_at_work || limits.start_timeout_was_set {
+                    let limit = limits.heartbeat_timeout.0.min(limits.start_timeout.0).min(limits.timeout.0);
+                    shortest = shortest.min((limit * 250.0) as u64);
+                }
+            }
+            if kept.has_unsettled() {
+                shortest = shortest.min(settings.settle.millis() / 2);
+                is_running = true;
+            }
+        }
+        if self.watcher.has_unsettled_intake() {
+            shortest = shortest.min(settings.settle.millis() / 2);
+        }
+        let (base, share) = match is_running {
+            true => (settings.scan_interval.millis(), RUNNING_SHARE),
+            false => (settings.idle_scan.millis(), IDLE_SHARE),
+        };
+        base.min(shortest).max(self.scan_cost_ms * share).clamp(SCAN_LEAST_MS, SCAN_MOST_MS.max(base))
+    }
+
+    /// Watches new batch directories and forgets archived ones. `true` if one was new.
+    fn watch_directories(&mut self, report: &TurnReport) -> bool {
+        for (id, _) in &report.finished {
+            let paths = self.watcher.layout().batch(id);
+            self.wake.unwatch(paths.dir());
+            self.wake.unwatch(&paths.control());
+        }
+        let mut is_new = false;
+        for kept in self.watcher.batches.values() {
+            is_new |= self.wake.watch(kept.paths.dir());
+            is_new |= self.wake.watch(&kept.paths.control());
+        }
+        is_new
+    }
+
+    fn project(&mut self, now_ms: u64) {
+        let has_beats = self
+            .watcher
+            .batches
+            .values()
+            .any(|kept| kept.state.live.iter().any(|task| kept.pulses.get(*task).is_some_and(|p| p.has_beaten)));
+        if now_ms >= self.next_projection_ms && (self.is_dirty || has_beats) {
+            self.watcher.project_status(self.mode(), self.now());
+            if self.is_dirty {
+                self.watcher.project_ledger();
+            }
+            self.is_dirty = false;
+            let cost = platform::monotonic_ms() - now_ms;
+            self.next_projection_ms = now_ms + (cost * 100).max(PROJECTION_LEAST_MS);
+        }
+        let has_running = self.watcher.batches.values().any(|kept| !kept.state.live.is_empty());
+        if now_ms >= self.next_clock_note_ms && has_running {
+            self.note_clock();
+            self.next_clock_note_ms = now_ms + CLOCK_NOTE_MS;
+        }
+    }
+
+    fn finish_projections(&mut self) {
+        self.watcher.project_status(self.mode(), self.now());
+        self.watcher.project_ledger();
+        self.note_clock();
+    }
+
+    fn note_clock(&self) {
+        let file = clock::ClockFile {
+            active_ms: self.clock.now().0,
+            boot_id: platform::boot_id(),
+            monotonic_ms: platform::monotonic_ms(),
+            ..clock::ClockFile::default()
+        };
+        if let Err(error) = clock::write(self.watcher.disk(), self.watcher.layout(), &file) {
+            log::debug!("{error}");
+        }
+    }
+}
+
+/// What the hinted paths mean.
+fn focus_on<D: Disk>(watcher: &Watcher<D>, hints: &Hints) -> Focus {
+    let mut focus = Focus::default();
+    let tasks = watcher.layout().tasks();
+    let inbox = watcher.layout().inbox();
+    let mut seen: HashSet<&Path> = HashSet::new();
+    for path in &hints.paths {
+        if !seen.insert(path) {
+            continue;
+        }
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
+        if parent == tasks || parent == inbox {
+            focus.intake = true;
+            continue;
+        }
+        let (dir, name) = match parent.file_name() {
+            Some(control) if control == "control" => (parent.parent(), OsString::from("control")),
+            _ => (Some(parent), name.to_owned()),
+        };
+        let id = dir.and_then(Path::file_name).and_then(layout::batch_of_directory);
+        if let Some(Ok(id)) = id {
+            focus.names.entry(id).or_default().push(name);
+        }
+    }
+    focus
+}
