@@ -14,4 +14,5 @@ pub mod words;
 pub(crate) mod scene;
 
 pub use dashboard::{Look, dashboard};
-pub use snapshot::{Live, LiveTask, Mode, Snapshot};
+pub use snapshot::{Counts, Live, LiveTask, Mode, Snapshot, TaskView};
+pub use words::Word;

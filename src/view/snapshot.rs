@@ -80,6 +80,8 @@ pub struct TaskView {
     pub tokens_used: Option<u64>,
     pub elapsed: Option<Seconds>,
     pub silent_for: Option<Seconds>,
+    /// Silent for noticeably longer than it was told to be.
+    pub is_overdue: bool,
     pub is_stuck: bool,
     pub has_held_result: bool,
     pub unsettled: Option<String>,
@@ -202,6 +204,8 @@ fn task_view(state: &BatchState, ix: TaskIx, live: &LiveTask, now: Tick, wall: W
     let is_running = matches!(task.phase, Phase::Running { .. });
     let is_offered = matches!(task.phase, Phase::Offered { .. });
     let stuck_after_ms = task.spec.limits.stuck_after.millis();
+    // One beat and a half: a beat that is a little late is nothing to tell.
+    let overdue_after_ms = task.spec.limits.heartbeat_interval.millis() * 3 / 2;
     let retry_in = match task.phase {
         Phase::BackingOff { until, .. } => Some(Seconds::from_millis(until.since(now))),
         _ => None,
@@ -220,6 +224,7 @@ fn task_view(state: &BatchState, ix: TaskIx, live: &LiveTask, now: Tick, wall: W
         tokens_used: live.tokens_used,
         elapsed: time_spent(task, wall),
         silent_for: live.beat_age_ms.filter(|_| is_running).map(Seconds::from_millis),
+        is_overdue: is_running && live.beat_age_ms.is_some_and(|age| age > overdue_after_ms),
         is_stuck: is_running && live.progress_age_ms.is_some_and(|age| age >= stuck_after_ms),
         has_held_result: live.has_held_result && !task.is_done(),
         unsettled: live.unsettled.clone(),
@@ -273,6 +278,9 @@ impl TaskView {
         let mut parts: Vec<String> = Vec::new();
         if self.is_stuck {
             parts.push("STUCK".to_owned());
+        }
+        if let Some(silence) = self.silent_for.filter(|_| self.is_overdue) {
+            parts.push(format!("silent for {}", duration(silence)));
         }
         let is_live = matches!(self.word, Word::InProgress | Word::Queued);
         if self.attempt > 1 && is_live && self.retry_in.is_none() {
@@ -352,6 +360,17 @@ mod tests {
         let scene = Scene::with("2a; 2b", share, "0 offer 2a\n1 start 2a");
         let snapshot = of(&scene, &Live::default(), 2.0);
         assert_eq!(line(&snapshot, "2b"), "Waiting for Phase 2a, which holds .ce/config.yml");
+    }
+
+    #[test]
+    fn silence_is_told_before_it_is_judged_and_not_at_every_beat() {
+        let scene = Scene::of("1", "0 offer 1\n0 start 1");
+        let mut live = Live::default();
+        let silent = |ms| LiveTask { beat_age_ms: Some(ms), ..LiveTask::default() };
+        live.tasks.insert(0, silent(31_000));
+        assert_eq!(line(&of(&scene, &live, 50.0), "1"), "");
+        live.tasks.insert(0, silent(50_000));
+        assert_eq!(line(&of(&scene, &live, 50.0), "1"), "silent for 50s");
     }
 
     #[test]

@@ -114,20 +114,21 @@ pub fn attempt_of(number: u32, max: u32) -> String {
 /// A span as tables show it: `0.4s`, `12s`, `1m 30s`, `30m`, `1h 5m`, `2d 3h`.
 pub fn duration(span: Seconds) -> String {
     let millis = span.millis();
-    let seconds = millis / 1000;
-    if seconds < 10 {
-        let tenths = millis / 100;
-        let is_whole = tenths % 10 == 0;
-        return if is_whole { format!("{seconds}s") } else { format!("{}.{}s", seconds, tenths % 10) };
-    }
+    let (seconds, tenths) = (millis / 1000, millis / 100 % 10);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
-    match () {
-        () if seconds < 60 => format!("{seconds}s"),
+    if seconds < 10 && tenths > 0 {
+        format!("{seconds}.{tenths}s")
+    } else if minutes == 0 {
+        format!("{seconds}s")
+    } else if minutes < 10 {
+        two_units(minutes, "m", seconds % 60, "s")
+    } else if hours == 0 {
         // Beyond ten minutes nobody counts seconds.
-        () if minutes < 10 => two_units(minutes, "m", seconds % 60, "s"),
-        () if minutes < 60 => format!("{minutes}m"),
-        () if hours < 48 => two_units(hours, "h", minutes % 60, "m"),
-        () => two_units(days, "d", hours % 24, "h"),
+        format!("{minutes}m")
+    } else if hours < 48 {
+        two_units(hours, "h", minutes % 60, "m")
+    } else {
+        two_units(days, "d", hours % 24, "h")
     }
 }
 
@@ -170,7 +171,7 @@ pub fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
