@@ -22,7 +22,7 @@ pub(super) fn own(past: &BatchState, ix: TaskIx, entry: &Entry) -> String {
                 None => "its spec joined the batch".to_owned(),
             }
         }
-        Event::SpecRefused { file, defects, .. } => format!("its spec {file} was refused: {}", told(defects)),
+        Event::SpecRefused { defects, .. } => format!("its spec was refused: {}", told(defects)),
         Event::Offered { attempt, .. } => format!("offered: its spec is published ({})", nth(attempt)),
         Event::Started { attempt, sign, .. } => format!("{} ({})", begun(sign), nth(attempt)),
         Event::ResultRefused { defects, .. } => {

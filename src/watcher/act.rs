@@ -40,7 +40,9 @@ pub fn perform<D: Disk>(
             }
             Ok(())
         }
-        Event::ResultRefused { task, sha256, defects, .. } => tell_agent(context, paths, task, sha256, defects, now),
+        Event::ResultRefused { task, sha256, defects, .. } => {
+            tell_agent(context, paths, task, sha256, defects, now)
+        }
         Event::Succeeded { task, attempt } => clear_away(context, paths, task, *attempt),
         Event::AttemptFailed { task, attempt, .. } => {
             clear_away(context, paths, task, *attempt)?;
@@ -224,7 +226,11 @@ fn keep_late<D: Disk>(
 }
 
 /// Writes the batch's result and archives its directory by one rename.
-fn conclude<D: Disk>(context: &Context<'_, D>, paths: &BatchPaths, state: &BatchState) -> Result<(), TurnError> {
+fn conclude<D: Disk>(
+    context: &Context<'_, D>,
+    paths: &BatchPaths,
+    state: &BatchState,
+) -> Result<(), TurnError> {
     let id = &state.batch.id;
     let claims = collected_claims(context.disk, paths, state)?;
     let bytes = aggregate::canonical_bytes(state, &claims);
@@ -262,7 +268,12 @@ fn exists<D: Disk>(context: &Context<'_, D>, path: &Path) -> Result<bool, TurnEr
 }
 
 /// Whether the file is still the one that was decided about.
-fn holds<D: Disk>(context: &Context<'_, D>, path: &Path, limit: u64, identity: &str) -> Result<bool, TurnError> {
+fn holds<D: Disk>(
+    context: &Context<'_, D>,
+    path: &Path,
+    limit: u64,
+    identity: &str,
+) -> Result<bool, TurnError> {
     let content = context.disk.read(path, limit).map_err(BusError::of("read", path))?;
     Ok(!matches!(content, Content::Absent) && identity_of(&content) == identity)
 }

@@ -85,7 +85,9 @@ impl<D: Disk> Watcher<D> {
             other => Err(vec![unreadable(other, bus::PLAN_BYTES_MAX)]),
         };
         match drafted {
-            Ok(batch) if self.disk.has_writer(path) == Some(true) && !self.is_at_rest(path, &content, now) => {
+            Ok(batch)
+                if self.disk.has_writer(path) == Some(true) && !self.is_at_rest(path, &content, now) =>
+            {
                 log::debug!("{}: still being written, would be batch {}", path.display(), batch.id);
             }
             Ok(batch) => {
@@ -149,7 +151,12 @@ impl<D: Disk> Watcher<D> {
             Ok(batch) => batch,
             Err(defect) => {
                 let message = format!("the batch's id loose-{} {defect}", task.task_id);
-                return Ok(Err(vec![Defect::field("id_rule", "task_id", message, "choose a shorter task_id")]));
+                return Ok(Err(vec![Defect::field(
+                    "id_rule",
+                    "task_id",
+                    message,
+                    "choose a shorter task_id",
+                )]));
             }
         };
         match self.objection_to_id(&batch)? {
@@ -194,8 +201,7 @@ impl<D: Disk> Watcher<D> {
             }
             None => BatchId::from_number(self.highest_number()? + 1),
         };
-        let context =
-            intake::Context { accepted_at: now.wall, fallback_id, sha256: bus::sha256(bytes) };
+        let context = intake::Context { accepted_at: now.wall, fallback_id, sha256: bus::sha256(bytes) };
         Ok(Ok(plan.into_batch(context)))
     }
 

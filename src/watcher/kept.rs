@@ -163,7 +163,12 @@ impl Kept {
         !self.settling.is_empty()
     }
 
-    fn commit<D: Disk>(&mut self, context: &Context<'_, D>, now: Now, events: &[Event]) -> Result<(), TurnError> {
+    fn commit<D: Disk>(
+        &mut self,
+        context: &Context<'_, D>,
+        now: Now,
+        events: &[Event],
+    ) -> Result<(), TurnError> {
         self.is_ahead = true;
         context.assert_not_superseded()?;
         let stamp = Stamp { epoch: context.epoch, at: now.wall, clock: now.clock };

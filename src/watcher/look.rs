@@ -169,7 +169,12 @@ fn read_claim(kept: &Kept, task: TaskIx, bytes: &[u8]) -> Result<Claim, Vec<Defe
         return Ok(claim);
     }
     let message = format!("is '{}', but this is the drop box of '{}'", claim.task_id, spec.task_id);
-    Err(vec![Defect::field("wrong_task", "task_id", message, format!("write \"task_id\": \"{}\"", spec.task_id))])
+    Err(vec![Defect::field(
+        "wrong_task",
+        "task_id",
+        message,
+        format!("write \"task_id\": \"{}\"", spec.task_id),
+    )])
 }
 
 /// Takes the current attempt's result into its folder and looks at what it claims. A result for another
@@ -199,12 +204,20 @@ fn collect<D: Disk>(
     Ok(Some(check(kept, context, task, current, claim)))
 }
 
-fn check<D: Disk>(kept: &Kept, context: &Context<'_, D>, task: TaskIx, attempt: Attempt, claim: Claim) -> Checked {
+fn check<D: Disk>(
+    kept: &Kept,
+    context: &Context<'_, D>,
+    task: TaskIx,
+    attempt: Attempt,
+    claim: Claim,
+) -> Checked {
     let spec = &kept.state.tasks[task].spec;
     let paths = kept.paths.attempt(&spec.key, attempt);
     let begun = context.disk.look(&paths.spec()).ok().flatten();
     let scope = match context.disk.read(&paths.before(), bus::SPEC_BYTES_MAX * 16) {
-        Ok(Content::Bytes { bytes, .. }) if !spec.files_modified.is_empty() => verify::Scope::from_bytes(&bytes),
+        Ok(Content::Bytes { bytes, .. }) if !spec.files_modified.is_empty() => {
+            verify::Scope::from_bytes(&bytes)
+        }
         _ => verify::Scope::default(),
     };
     let beginning = verify::Beginning { changed_ns: begun.map_or(0, |look| look.changed_ns), scope };
@@ -220,7 +233,8 @@ fn look_at_collected<D: Disk>(
     _now: Now,
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
-    let (Phase::Offered { attempt, .. } | Phase::Running { attempt, .. }) = kept.state.tasks[task].phase else {
+    let (Phase::Offered { attempt, .. } | Phase::Running { attempt, .. }) = kept.state.tasks[task].phase
+    else {
         return Ok(());
     };
     let path = kept.paths.attempt(kept.state.key(task), attempt).result();
@@ -241,7 +255,8 @@ fn look_at_take<D: Disk>(
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
     let Some(task) = kept.state.find(key.as_str()) else { return Ok(()) };
-    let is_offered = matches!(kept.state.tasks[task].phase, Phase::Offered { attempt: out, .. } if out == attempt);
+    let is_offered =
+        matches!(kept.state.tasks[task].phase, Phase::Offered { attempt: out, .. } if out == attempt);
     if !is_offered {
         return Ok(());
     }
@@ -437,16 +452,12 @@ pub fn unreadable(content: &Content, limit: u64) -> Defect {
             format!("file has {size} bytes, and at most {limit} are read"),
             "write less, and put bulk data into files of its own",
         ),
-        Content::NotAFile(kind) => (
-            "not_a_file",
-            format!("is {}, not a regular file", kind.word()),
-            "write a regular file",
-        ),
-        Content::SharedLink => (
-            "hard_link",
-            "has more than one name (hard link)".to_owned(),
-            "write a file of its own",
-        ),
+        Content::NotAFile(kind) => {
+            ("not_a_file", format!("is {}, not a regular file", kind.word()), "write a regular file")
+        }
+        Content::SharedLink => {
+            ("hard_link", "has more than one name (hard link)".to_owned(), "write a file of its own")
+        }
         Content::Absent | Content::Changing | Content::Bytes { .. } => {
             ("unreadable", "cannot be read".to_owned(), "write it again")
         }

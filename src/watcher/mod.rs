@@ -65,9 +65,9 @@ impl TurnError {
     pub fn is_passing(&self) -> bool {
         match self {
             TurnError::Bus(error) | TurnError::Journal(JournalError::Disk(error)) => error.is_passing(),
-            TurnError::Journal(JournalError::Damaged { .. }) | TurnError::Fold(_) | TurnError::Superseded { .. } => {
-                false
-            }
+            TurnError::Journal(JournalError::Damaged { .. })
+            | TurnError::Fold(_)
+            | TurnError::Superseded { .. } => false,
         }
     }
 }
@@ -224,7 +224,9 @@ impl<D: Disk> Watcher<D> {
                 self.batches.insert(id.clone(), kept);
             }
             // The journal could not be synced: what the disk holds is no longer known.
-            Err(error @ (TurnError::Bus(_) | TurnError::Journal(JournalError::Disk(_)))) => return Err(error),
+            Err(error @ (TurnError::Bus(_) | TurnError::Journal(JournalError::Disk(_)))) => {
+                return Err(error);
+            }
             Err(error) => self.give_up(id, error.to_string()),
         }
         Ok(())
@@ -290,7 +292,8 @@ impl<D: Disk> Watcher<D> {
         for dir in [self.layout.bus(), self.layout.results(), self.layout.quarantine()] {
             let Ok(listed) = self.disk.list(&dir) else { continue };
             for entry in listed {
-                let is_ours = entry.name.to_string_lossy().starts_with(crate::bus::real_disk::TEMPORARY_PREFIX);
+                let is_ours =
+                    entry.name.to_string_lossy().starts_with(crate::bus::real_disk::TEMPORARY_PREFIX);
                 if is_ours && entry.kind == crate::bus::NodeKind::File {
                     let path: PathBuf = dir.join(&entry.name);
                     let _ = self.disk.remove_file(&path);

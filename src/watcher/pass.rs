@@ -11,7 +11,11 @@ use crate::model::{Tick, WallTime};
 const TURNS_MAX: usize = 10_000;
 
 /// The active time at which a watcher goes on: a pass counts the time since the last one of the same boot.
-pub fn resume_clock(disk: &impl Disk, layout: &Layout, counts_time_between: bool) -> (ActiveClock, ClockFile) {
+pub fn resume_clock(
+    disk: &impl Disk,
+    layout: &Layout,
+    counts_time_between: bool,
+) -> (ActiveClock, ClockFile) {
     let file = clock::read(disk, layout);
     let monotonic_ms = platform::monotonic_ms();
     let is_same_boot = file.boot_id.is_some() && file.boot_id == platform::boot_id();

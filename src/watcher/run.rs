@@ -142,11 +142,8 @@ impl Session {
             false => u64::MAX,
         };
         let planned = until_scan.min(until_deadline).min(until_projection);
-        let hints = if planned == 0 {
-            Hints::default()
-        } else {
-            self.wake.wait(Duration::from_millis(planned))
-        };
+        let hints =
+            if planned == 0 { Hints::default() } else { self.wake.wait(Duration::from_millis(planned)) };
         let lost = self.clock.advance(platform::monotonic_ms(), planned);
         if lost > DEGRADED_WAIT_MS {
             log::warn!("this watcher was stopped for {:.1} s; that counts for nobody", lost as f64 / 1000.0);
@@ -202,11 +199,9 @@ impl Session {
     }
 
     fn project(&mut self, now_ms: u64) {
-        let has_beats = self
-            .watcher
-            .batches
-            .values()
-            .any(|kept| kept.state.live.iter().any(|task| kept.pulses.get(*task).is_some_and(|p| p.has_beaten)));
+        let has_beats = self.watcher.batches.values().any(|kept| {
+            kept.state.live.iter().any(|task| kept.pulses.get(*task).is_some_and(|p| p.has_beaten))
+        });
         if now_ms >= self.next_projection_ms && (self.is_dirty || has_beats) {
             self.watcher.project_status(self.mode(), self.now());
             if self.is_dirty {
