@@ -4,3 +4,4 @@ pub mod format;
 pub mod graph;
 pub mod intake;
 pub mod model;
+pub mod outcome;
