@@ -20,7 +20,7 @@ fn every_plan_is_read_as_written_beside_it() {
         let bytes = fs::read(&path).unwrap();
         let name = path.file_name().unwrap().to_str().unwrap();
         let outcome = outcome_of(name, &bytes);
-        let expected_path = path.with_extension("expected");
+        let expected_path = path.with_file_name(format!("{name}.expected"));
         if bless {
             fs::write(&expected_path, &outcome).unwrap();
         }

@@ -34,12 +34,6 @@ pub(super) enum Slot<T> {
     Given(T, Spot),
 }
 
-impl<T> Default for Slot<T> {
-    fn default() -> Self {
-        Slot::Absent
-    }
-}
-
 impl<T> Slot<T> {
     pub(super) fn is_absent(&self) -> bool {
         matches!(self, Slot::Absent)

@@ -242,9 +242,15 @@ impl<'p> Names<'p> {
                 titles.zip(&folded_titles).find(|(_, folded)| *folded == found).map(|(title, _)| title);
             return format!("; did you mean '{}'?", quote(title.unwrap_or(found)));
         }
-        let labels = self.phases.iter().rev().map(|phase| &*phase.label);
-        match nearest(bare, labels) {
-            Some(label) => format!("; did you mean 'Phase {}'?", quote(label)),
+        let headed: Vec<String> =
+            self.phases.iter().rev().map(|phase| format!("phase {}", folded(&phase.label))).collect();
+        let index = nearest(&format!("phase {bare}"), headed.iter().map(String::as_str))
+            .and_then(|found| headed.iter().position(|name| name == found));
+        match index {
+            Some(index) => {
+                let label = &self.phases[self.phases.len() - 1 - index].label;
+                format!("; did you mean 'Phase {}'?", quote(label))
+            }
             None => String::new(),
         }
     }

@@ -15,11 +15,16 @@ const QUOTE_MAX: usize = 60;
 /// A piece of the input for a message: short, and on one line.
 pub(super) fn quote(text: &str) -> String {
     let mut quoted: String =
-        text.chars().take(QUOTE_MAX).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        text.chars().take(QUOTE_MAX).map(|c| if is_invisible(c) { '\u{fffd}' } else { c }).collect();
     if text.chars().nth(QUOTE_MAX).is_some() {
         quoted.push('…');
     }
     quoted
+}
+
+/// Control characters, and those that reorder or hide the text around them.
+fn is_invisible(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
 }
 
 pub(super) fn no_phases(findings: &mut Findings, first_heading: Option<(u32, &str)>) {

@@ -88,10 +88,11 @@ pub(super) fn task_type_of(title: &str) -> TaskType {
 }
 
 /// Is this a way to say that there is nothing?
-pub(super) fn is_none(text: &str) -> bool {
-    let text = plain(without_remark(text)).trim_end_matches('.');
-    let known = ["", "-", "--", "–", "—", "[]", "n/a", "na", "nil", "null", "nothing"];
-    if known.iter().any(|word| text.eq_ignore_ascii_case(word)) {
+pub(super) fn is_none(raw: &str) -> bool {
+    let without_stop = |text| -> &str { str::strip_suffix(text, '.').unwrap_or(text) };
+    let text = without_stop(plain(without_stop(without_remark(raw))));
+    let known = ["-", "--", "–", "—", "[]", "n/a", "na", "nil", "null", "nothing"];
+    if known.iter().any(|word| text.eq_ignore_ascii_case(word)) || raw.trim().is_empty() {
         return true;
     }
     // "None", and also "None, this one comes first".
@@ -245,7 +246,7 @@ mod tests {
             assert!(is_none(text), "{text:?}");
         }
         assert!(is_none("None, can start at once"));
-        assert!(!is_none("Nonesuch"));
+        assert!(!is_none("Nonesuch") && !is_none("..") && !is_none("."));
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! What came of a batch, told as files and texts: the batch result, the summary, stories, the ledger.
+//! What is told about a batch, before it runs and after it ended: checks, the batch result, the summary,
+//! stories, the ledger.
 //!
 //! All pure: a state and the claims that it names go in, values and texts come out.
 
 pub mod aggregate;
+pub mod check;
 pub mod conflict;
 pub mod ledger;
 pub mod next_steps;

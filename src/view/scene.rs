@@ -158,6 +158,7 @@ impl Scene {
                 self.about(seconds, name, |task, attempt| Event::Started { task, attempt, sign });
             }
             ("refuse", [name]) => self.about(seconds, name, |task, attempt| Event::ResultRefused {
+                sha256: "0".repeat(64),
                 task,
                 attempt,
                 defects: vec![Defect::field(

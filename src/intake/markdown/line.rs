@@ -83,7 +83,7 @@ pub(super) struct PhaseHeading<'a> {
 /// Reads `Phase 2a: Title (2 hours)` in its many spellings.
 pub(super) fn phase_heading(text: &str) -> Option<PhaseHeading<'_>> {
     let text = text.trim_start_matches(|c: char| !c.is_alphanumeric() && !"*_`".contains(c));
-    let text = value::plain(text);
+    let text = value::plain(text).trim_start_matches(['*', '_', '`']);
     if !starts_with_word(text, "phase") {
         return None;
     }

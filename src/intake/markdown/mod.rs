@@ -104,6 +104,9 @@ impl<'a, 'f> Walk<'a, 'f> {
         }
         if let Some(fence) = Fence::opened_by(&line) {
             self.verbatim = Some(Verbatim::Code(fence, line.number));
+            if let Some(open) = &mut self.open {
+                open.fence(&line);
+            }
             return Step::Next;
         }
         if line.text.starts_with("<!--") {
@@ -145,6 +148,9 @@ impl<'a, 'f> Walk<'a, 'f> {
         if is_over {
             self.verbatim = None;
             self.hidden = None;
+            if let (Verbatim::Code(..), Some(open)) = (verbatim, &mut self.open) {
+                open.fence(line);
+            }
             return;
         }
         if matches!(verbatim, Verbatim::Code(..))

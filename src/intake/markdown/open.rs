@@ -85,7 +85,9 @@ impl<'a> OpenField<'a> {
         } else if self.text.is_empty() {
             self.text = Cow::Borrowed(line.text);
         } else if !self.gap {
-            push(&mut self.text, " ", line.text);
+            // In a section that is kept as it is, a table stays a table.
+            let is_kept = self.is_section && matches!(self.owner, Owner::Extra(_));
+            push(&mut self.text, if is_kept { "\n" } else { " " }, line.text);
         } else if self.is_section && self.shape() != Shape::Names {
             self.gap = false;
             push(&mut self.text, "\n\n", line.text);
@@ -93,6 +95,14 @@ impl<'a> OpenField<'a> {
             return false;
         }
         true
+    }
+
+    /// Takes the line that begins or ends code. Among names it is not one.
+    pub(super) fn fence(&mut self, line: &Line<'a>) {
+        let is_beside = self.text.is_empty() && self.items.is_empty();
+        if self.shape() != Shape::Names && !is_beside {
+            self.code(line, line.text);
+        }
     }
 
     /// Takes a line of code. Names stand one to a line; in sentences code keeps its lines.
