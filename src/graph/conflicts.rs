@@ -40,7 +40,8 @@ where
 /// Files with at least two different declarers. The pairs come task by task.
 fn shared_files<'f>(files: impl Iterator<Item = (usize, &'f str)>) -> Vec<(&'f str, Vec<usize>)> {
     // Most files have one declarer, which needs no list of its own.
-    let mut first_declarer: HashMap<&str, (usize, Option<usize>)> = HashMap::new();
+    let mut first_declarer: HashMap<&str, (usize, Option<usize>)> =
+        HashMap::with_capacity(files.size_hint().0);
     let mut shared: Vec<(usize, &str, Vec<usize>)> = Vec::new();
     for (task, file) in files {
         let (first, slot) = first_declarer.entry(file).or_insert((task, None));
