@@ -23,6 +23,8 @@ pub(super) struct Names<'p> {
     by_task_id: HashMap<Cow<'p, str>, u32>,
     /// Some name is one phase's label and another's title, so a label alone settles nothing.
     is_ambiguous: bool,
+    /// Some title has a comma in it, so a list may be a name.
+    has_list_like_title: bool,
     /// By number: the phases whose label is that number and letters. Made when first asked for.
     groups: OnceCell<HashMap<&'p str, Vec<usize>>>,
 }
@@ -46,6 +48,7 @@ impl<'p> Names<'p> {
             by_title: HashMap::with_capacity(phases.len()),
             by_task_id: HashMap::new(),
             is_ambiguous: false,
+            has_list_like_title: phases.iter().any(|phase| phase.title.contains(',')),
             groups: OnceCell::new(),
         };
         for (index, phase) in (0..).zip(phases) {
@@ -71,14 +74,19 @@ impl<'p> Names<'p> {
     }
 
     fn overlap(&self) -> bool {
+        // No label has a space in it, so most titles need no look.
         let collides = |(name, index): (&Cow<'_, str>, &u32)| {
-            self.by_label.get(strip_phase(name)).is_some_and(|other| other != index)
+            let bare = strip_phase(name);
+            !bare.contains(' ') && self.by_label.get(bare).is_some_and(|other| other != index)
         };
         self.by_title.iter().any(collides) || self.by_task_id.iter().any(collides)
     }
 
     /// The phase that has exactly this name: its label, task id or title.
     pub(super) fn exact(&self, text: &str) -> Meaning {
+        if !self.has_list_like_title && text.contains(',') {
+            return Meaning::Unknown;
+        }
         self.find(&folded(plain(text)))
     }
 
@@ -104,7 +112,14 @@ impl<'p> Names<'p> {
     /// What a name means, also where it says more or less than a name: `Phase 1 (needs the parser)`,
     /// `Phase 2a: Analyzer`, `Phase 2` for 2a and 2b, `Phases 1-3`.
     pub(super) fn meaning(&self, text: &str) -> Meaning {
-        let name = folded(plain(text));
+        let text = plain(text);
+        // Nearly always it is a label, and nearly always that settles it.
+        if !self.is_ambiguous
+            && let Some(&index) = self.by_label.get(&folded(strip_phase(text)))
+        {
+            return Meaning::One(index as usize);
+        }
+        let name = folded(text);
         match self.find(&name) {
             Meaning::Unknown => {}
             meaning => return meaning,
@@ -187,7 +202,8 @@ impl<'p> Names<'p> {
 
 /// `phase 2a`, `phase-2a` and `phases 2a` are `2a`.
 fn strip_phase(name: &str) -> &str {
-    let Some(rest) = name.strip_prefix("phase") else {
+    let Some((_, rest)) = name.split_at_checked(5).filter(|(head, _)| head.eq_ignore_ascii_case("phase"))
+    else {
         return name;
     };
     let rest = rest.strip_prefix('s').unwrap_or(rest);

@@ -59,6 +59,7 @@ pub(super) fn underline(text: &str) -> Option<usize> {
         b'-' => 2,
         _ => return None,
     };
+    let text = text.trim_ascii_end();
     (text.len() > 1 && text.bytes().all(|byte| byte == first)).then_some(level)
 }
 
