@@ -134,24 +134,18 @@ impl BusError {
 
     /// Whether the cause may pass by itself: then nothing is decided, and the watcher tries again.
     pub fn is_passing(&self) -> bool {
-        use io::ErrorKind::{
-            Interrupted, NotFound, OutOfMemory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem,
-            StorageFull,
-        };
+        use io::ErrorKind::{Interrupted, NotFound, PermissionDenied};
+        self.is_everybodys() || matches!(self.source.kind(), Interrupted | PermissionDenied | NotFound)
+    }
+
+    /// Whether the cause hinders agents as well as us: a full disk, a machine without memory.
+    pub fn is_everybodys(&self) -> bool {
+        use io::ErrorKind::{OutOfMemory, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         let too_many_open = self.source.raw_os_error().is_some_and(|code| {
             let code = rustix::io::Errno::from_raw_os_error(code);
             code == rustix::io::Errno::MFILE || code == rustix::io::Errno::NFILE
         });
         too_many_open
-            || matches!(
-                self.source.kind(),
-                StorageFull
-                    | QuotaExceeded
-                    | ReadOnlyFilesystem
-                    | Interrupted
-                    | OutOfMemory
-                    | PermissionDenied
-                    | NotFound
-            )
+            || matches!(self.source.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem | OutOfMemory)
     }
 }

@@ -20,7 +20,7 @@ use crate::model::event::Sign;
 use crate::model::state::{BatchState, TaskIx};
 use crate::model::{Attempt, Defect, Event, Task, TaskKey, Tick, Verdict, WallTime};
 
-pub use deadlines::next_deadline;
+pub use deadlines::{is_due, next_deadline};
 pub use liveness::condemned;
 pub use pulse::{Glance, Pulse, Pulses};
 
@@ -36,6 +36,8 @@ pub struct Now {
 pub struct Observed {
     /// Every file was looked at, so the absence of a sign means something and clocks may be judged.
     pub full_scan: bool,
+    /// A spec is still being written: an open batch does not close on it.
+    pub has_coming_specs: bool,
     pub wishes: Vec<WishSeen>,
     pub specs: Vec<SpecSeen>,
     pub results: Vec<ResultSeen>,
@@ -83,7 +85,7 @@ pub struct SignSeen {
 
 /// Decides one turn of one batch.
 pub fn decide(state: &mut BatchState, observed: Observed, pulses: &Pulses, now: Now) -> Vec<Event> {
-    let mut turn = Turn { state, now, events: Vec::new() };
+    let mut turn = Turn { state, now, has_coming_specs: observed.has_coming_specs, events: Vec::new() };
     if turn.state.finished.is_some() {
         // What still comes is late; the archive is about to take the directory away.
         return turn.events;
@@ -117,6 +119,7 @@ pub fn decide(state: &mut BatchState, observed: Observed, pulses: &Pulses, now: 
 struct Turn<'a> {
     state: &'a mut BatchState,
     now: Now,
+    has_coming_specs: bool,
     events: Vec<Event>,
 }
 

@@ -61,6 +61,14 @@ pub enum TurnError {
 }
 
 impl TurnError {
+    /// Whether the cause hinders agents as well as us.
+    pub fn is_everybodys(&self) -> bool {
+        match self {
+            TurnError::Bus(error) | TurnError::Journal(JournalError::Disk(error)) => error.is_everybodys(),
+            _ => false,
+        }
+    }
+
     /// Whether waiting may help: the disk is full, the file system read-only, descriptors are used up.
     pub fn is_passing(&self) -> bool {
         match self {
@@ -99,6 +107,8 @@ pub struct TurnReport {
     pub finished: Vec<(BatchId, BatchStatus)>,
     /// Batches whose turn failed, and may go on later.
     pub degraded: Vec<(BatchId, String)>,
+    /// One of them failed for want of something that agents want too: the time counts for nobody.
+    pub is_starved: bool,
     pub next_deadline: Option<Tick>,
 }
 
@@ -179,7 +189,8 @@ impl<D: Disk> Watcher<D> {
             self.batches.keys().cloned().collect()
         } else {
             let more = self.batches.iter().filter(|(_, kept)| kept.has_more()).map(|(id, _)| id);
-            let due = self.batches.iter().filter(|(_, kept)| is_due(kept, now)).map(|(id, _)| id);
+            let due =
+                self.batches.iter().filter(|(_, kept)| decide::is_due(&kept.state, now)).map(|(id, _)| id);
             let mut ids: Vec<BatchId> = focus.names.keys().chain(more).chain(due).cloned().collect();
             ids.sort();
             ids.dedup();
@@ -218,15 +229,15 @@ impl<D: Disk> Watcher<D> {
                 }
             }
             Err(error @ TurnError::Superseded { .. }) => return Err(error),
-            Err(error) if error.is_passing() => {
+            // Whatever stands in this batch's way, the others go on.
+            Err(error) if error.is_passing() || matches!(error, TurnError::Bus(_)) => {
                 self.tell_once(format!("batch {id}: {error}; trying again"));
+                report.is_starved |= error.is_everybodys();
                 report.degraded.push((id.clone(), error.to_string()));
                 self.batches.insert(id.clone(), kept);
             }
             // The journal could not be synced: what the disk holds is no longer known.
-            Err(error @ (TurnError::Bus(_) | TurnError::Journal(JournalError::Disk(_)))) => {
-                return Err(error);
-            }
+            Err(error @ TurnError::Journal(JournalError::Disk(_))) => return Err(error),
             Err(error) => self.give_up(id, error.to_string()),
         }
         Ok(())
@@ -263,7 +274,11 @@ impl<D: Disk> Watcher<D> {
                 self.tell_once(format!("tasks/batch-{id} is {} and is not followed", entry.kind.word()));
                 continue;
             }
-            self.adopt(&id, now)?;
+            match self.adopt(&id, now) {
+                Err(error @ TurnError::Superseded { .. }) => return Err(error),
+                Err(error) => self.tell_once(format!("tasks/batch-{id} is not taken up: {error}")),
+                Ok(()) => {}
+            }
         }
         Ok(())
     }
@@ -302,11 +317,4 @@ impl<D: Disk> Watcher<D> {
         }
         Ok(())
     }
-}
-
-/// Whether time alone changes something in this batch now.
-fn is_due(kept: &Kept, now: Now) -> bool {
-    let before = Now { clock: Tick(now.clock.0.saturating_sub(1)), ..now };
-    kept.state.backing_off.first().is_some_and(|(until, _)| *until <= now.clock)
-        || decide::next_deadline(&kept.state, before).is_some_and(|at| at <= now.clock)
 }
