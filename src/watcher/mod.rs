@@ -13,7 +13,7 @@ pub mod project;
 pub mod run;
 mod settle;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -122,6 +122,8 @@ pub struct Watcher<D: Disk> {
     pub batches: BTreeMap<BatchId, Kept>,
     /// Batches that cannot be kept, with the reason: one damaged journal stops its batch alone.
     pub broken: BTreeMap<BatchId, String>,
+    /// Directories that have no spec yet: they become batches with the first.
+    pub expected: BTreeSet<BatchId>,
     intake: inbox::Intake,
     told: HashSet<String>,
 }
@@ -141,6 +143,7 @@ impl<D: Disk> Watcher<D> {
             heart: decide::decide,
             batches: BTreeMap::new(),
             broken: BTreeMap::new(),
+            expected: BTreeSet::new(),
             intake: inbox::Intake::default(),
             told: HashSet::new(),
         };
@@ -258,6 +261,7 @@ impl<D: Disk> Watcher<D> {
     fn find_batches(&mut self, now: Now) -> Result<(), TurnError> {
         let dir = self.layout.tasks();
         let listed = self.disk.list(&dir).map_err(BusError::of("list", &dir))?;
+        self.expected.clear();
         for entry in listed {
             let id = match layout::batch_of_directory(&entry.name) {
                 None => continue,
@@ -277,6 +281,9 @@ impl<D: Disk> Watcher<D> {
             match self.adopt(&id, now) {
                 Err(error @ TurnError::Superseded { .. }) => return Err(error),
                 Err(error) => self.tell_once(format!("tasks/batch-{id} is not taken up: {error}")),
+                Ok(()) if !self.batches.contains_key(&id) && !self.broken.contains_key(&id) => {
+                    self.expected.insert(id);
+                }
                 Ok(()) => {}
             }
         }
