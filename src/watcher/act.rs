@@ -162,16 +162,22 @@ fn tell_agent<D: Disk>(
         defects: &'a [Defect],
     }
     let path = paths.result(key);
-    if !holds(context, &path, bus::RESULT_BYTES_MAX, sha256)? {
-        return Ok(());
+    // First away with it: an agent that reads the error writes its next result at once, maybe in place.
+    if holds(context, &path, bus::RESULT_BYTES_MAX, sha256)?
+        && let Some(target) = bus::quarantine::refuse(context.disk, context.layout, &path, defects, now.wall)?
+        && !holds(context, &target, bus::RESULT_BYTES_MAX, sha256)?
+        && !exists(context, &path)?
+    {
+        // It was rewritten in that very moment: what lies there now was never refused.
+        move_away(context, &target, &path, now)?;
+        let reason = bus::quarantine::reason_beside(&target);
+        return Ok(context.disk.remove_file(&reason).map_err(BusError::of("remove", &reason))?);
     }
     let error = ResultError { task: key, refused: "write the result again, corrected", defects };
     let mut bytes = serde_json::to_vec_pretty(&error).expect("an error file has only string keys");
     bytes.push(b'\n');
     make_way(context, &paths.result_error(key), now)?;
-    publish(context, &paths.result_error(key), &bytes, Durability::Unsynced)?;
-    bus::quarantine::refuse(context.disk, context.layout, &path, defects, now.wall)?;
-    Ok(())
+    publish(context, &paths.result_error(key), &bytes, Durability::Unsynced)
 }
 
 /// Moves what an ended attempt left in the batch's directory into its folder.
