@@ -111,7 +111,7 @@ fn refuse_bad_name<D: Disk>(
     let path = kept.paths.dir().join(name);
     let message = format!("the task's id in the file name {defect}");
     let remedy = "use at most 64 letters, digits, '.', '_' and '-', beginning with a letter or digit";
-    let defects = [Defect::new("id_rule", Place::File, message, remedy)];
+    let defects = [Defect::new("bad_id", Place::File, message, remedy)];
     bus::quarantine::refuse(context.disk, context.layout, &path, &defects, now.wall)?;
     Ok(())
 }
