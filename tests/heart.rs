@@ -264,7 +264,8 @@ dropped 2: dependency 1 failed; dropped 3: dependency 2 was skipped because 1 fa
 
 #[test]
 fn tasks_that_share_a_file_run_one_after_the_other() {
-    let graph = "1 files_modified=[\"a\"] max_retries=1\n 2 files_modified=[\"a\",\"b\"]\n 3 files_modified=[\"c\"]";
+    let graph =
+        "1 files_modified=[\"a\"] max_retries=1\n 2 files_modified=[\"a\",\"b\"]\n 3 files_modified=[\"c\"]";
     check(
         graph,
         "0   turn     => offered 1#1; offered 3#1

@@ -50,7 +50,8 @@ impl<'a> Agent<'a> {
 
     /// Waits for the spec: its appearance means "start".
     pub fn waits_for_spec(&self) -> &Self {
-        self.bus.wait_for(&format!("the spec of {} appears", self.key), || self.spec().exists().then_some(()));
+        self.bus
+            .wait_for(&format!("the spec of {} appears", self.key), || self.spec().exists().then_some(()));
         self
     }
 
@@ -101,7 +102,9 @@ impl<'a> Agent<'a> {
     /// Writes a result with more fields: `, "tokens_used": 5`.
     pub fn delivers_fields(&self, status: &str, fields: &str) -> &Self {
         let key = &self.key;
-        self.delivers_text(&format!(r#"{{"task_id": "{key}", "status": "{status}", "output": {{}}{fields}}}"#))
+        self.delivers_text(&format!(
+            r#"{{"task_id": "{key}", "status": "{status}", "output": {{}}{fields}}}"#
+        ))
     }
 
     /// Claims to have created these files.

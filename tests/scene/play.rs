@@ -49,7 +49,8 @@ pub fn check_open(script: &str) {
 fn batch(graph: &str) -> Batch {
     let text = plan::json(graph);
     let request = intake::Request { name: "plan.json", bytes: text.as_bytes() };
-    let plan = intake::read_plan(request, &Settings::default()).unwrap_or_else(|defects| panic!("{defects:?}"));
+    let plan =
+        intake::read_plan(request, &Settings::default()).unwrap_or_else(|defects| panic!("{defects:?}"));
     plan.into_batch(intake::Context {
         accepted_at: WallTime(0),
         fallback_id: BatchId::from_number(1),
