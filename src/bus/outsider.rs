@@ -9,8 +9,8 @@ use rustix::fs::{CWD, RenameFlags};
 
 use super::disk::{BusError, Content, Disk, Durability, NodeKind};
 use super::layout::{self, BatchPaths, BusName, Layout};
-use super::{SPEC_BYTES_MAX, real_disk};
-use crate::format::json;
+use super::{HEARTBEAT_BYTES_MAX, SPEC_BYTES_MAX, real_disk};
+use crate::format::{heartbeat, json};
 use crate::model::{Attempt, BatchId, TaskKey, TaskType};
 
 /// A task that is offered: its spec lies on the bus.
@@ -137,9 +137,12 @@ pub fn read_offer(
 
 /// Somebody who does not use takes shows by beating or by a result.
 fn is_worked_on(disk: &impl Disk, paths: &BatchPaths, offer: &Offer) -> Result<bool, BusError> {
-    let heartbeat = paths.heartbeat(&offer.key);
-    let beat = disk.look(&heartbeat).map_err(BusError::of("look at", &heartbeat))?;
-    if beat.is_some_and(|look| look.size > 0) {
+    let path = paths.heartbeat(&offer.key);
+    let content = disk.read(&path, HEARTBEAT_BYTES_MAX).map_err(BusError::of("read", &path))?;
+    if let Content::Bytes { bytes, .. } = content
+        && let Ok(beat) = heartbeat::read(&bytes)
+        && beat.attempt.is_none_or(|said| said == offer.attempt)
+    {
         return Ok(true);
     }
     let take = paths.take(&offer.key, offer.attempt);

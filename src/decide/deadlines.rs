@@ -81,12 +81,22 @@ fn is_under_way(state: &BatchState, task: TaskIx) -> bool {
     task.live_attempt().is_some() || matches!(task.phase, Phase::BackingOff { .. })
 }
 
-/// The next moment at which time alone changes something that no scan interval would catch: a retry that
-/// falls due, an open batch that closes, the batch's own limit.
-pub fn next_deadline(state: &BatchState, now: Now) -> Option<Tick> {
+/// The moments at which time alone changes something that no scan interval would catch: a retry that falls
+/// due, an open batch that closes, the batch's own limit.
+fn deadlines(state: &BatchState) -> impl Iterator<Item = Tick> {
     let retry = state.backing_off.first().map(|(until, _)| *until);
     let close = (state.batch.is_open() && state.live.is_empty())
         .then(|| Tick(state.last_joined.0 + state.batch.close_after.millis()));
     let limit = state.batch.batch_timeout.map(|limit| Tick(state.accepted_clock.0 + limit.millis() + 1));
-    [retry, close, limit].into_iter().flatten().filter(|at| *at > now.clock).min()
+    [retry, close, limit].into_iter().flatten()
+}
+
+/// The next such moment.
+pub fn next_deadline(state: &BatchState, now: Now) -> Option<Tick> {
+    deadlines(state).filter(|at| *at > now.clock).min()
+}
+
+/// Whether one of them has come.
+pub fn is_due(state: &BatchState, now: Now) -> bool {
+    deadlines(state).any(|at| at <= now.clock)
 }

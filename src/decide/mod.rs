@@ -20,7 +20,7 @@ use crate::model::event::Sign;
 use crate::model::state::{BatchState, TaskIx};
 use crate::model::{Attempt, Defect, Event, Task, TaskKey, Tick, Verdict, WallTime};
 
-pub use deadlines::next_deadline;
+pub use deadlines::{is_due, next_deadline};
 pub use liveness::condemned;
 pub use pulse::{Glance, Pulse, Pulses};
 

@@ -66,6 +66,9 @@ pub struct ClockFile {
     pub boot_id: Option<String>,
     #[serde(default)]
     pub monotonic_ms: u64,
+    /// Written by a pass of `watch --once`, so that the time until the next one counts.
+    #[serde(default)]
+    pub by_pass: bool,
     #[serde(default)]
     pub seen: BTreeMap<BatchId, BTreeMap<TaskKey, SeenBeat>>,
 }

@@ -93,20 +93,16 @@ impl Kept {
         Ok(kept)
     }
 
-    /// Says in the journal that this watcher goes on with what another one began.
+    /// Completes what another watcher left: the effects of its last turn, or the very first line.
     pub fn resume<D: Disk>(&mut self, context: &Context<'_, D>, now: Now) -> Result<(), TurnError> {
         self.pay(context, now)?;
-        if self.state.finished.is_some() {
+        if self.last_epoch.is_some() {
             return Ok(());
         }
-        let event = match self.last_epoch {
-            Some(epoch) if epoch == context.epoch => return Ok(()),
-            Some(_) => Event::Resumed { running: self.state.live.len() },
-            None => Event::Accepted { tasks: self.state.tasks.len() },
-        };
-        let applied = self.state.apply_event(&event, now.clock, now.wall);
-        debug_assert!(applied.is_ok(), "these events name no task");
-        self.commit(context, now, std::slice::from_ref(&event))
+        let accepted = Event::Accepted { tasks: self.state.tasks.len() };
+        let applied = self.state.apply_event(&accepted, now.clock, now.wall);
+        debug_assert!(applied.is_ok(), "acceptance names no task");
+        self.commit(context, now, std::slice::from_ref(&accepted))
     }
 
     /// One turn.
@@ -171,6 +167,7 @@ impl Kept {
         !self.settling.is_empty()
     }
 
+    /// Makes a turn's events durable. The first ones of a watcher say that it took over from another.
     fn commit<D: Disk>(
         &mut self,
         context: &Context<'_, D>,
@@ -180,7 +177,14 @@ impl Kept {
         self.is_ahead = true;
         context.assert_not_superseded()?;
         let stamp = Stamp { epoch: context.epoch, at: now.wall, clock: now.clock };
-        self.journal.commit(context.disk, stamp, events)?;
+        if self.last_epoch.is_some_and(|epoch| epoch != context.epoch) {
+            let resumed = Event::Resumed { running: self.state.live.len() };
+            let all: Vec<Event> = std::iter::once(resumed).chain(events.iter().cloned()).collect();
+            self.journal.commit(context.disk, stamp, &all)?;
+        } else {
+            self.journal.commit(context.disk, stamp, events)?;
+        }
+        self.last_epoch = Some(context.epoch);
         self.is_ahead = false;
         Ok(())
     }

@@ -195,7 +195,8 @@ impl<D: Disk> Watcher<D> {
             self.batches.keys().cloned().collect()
         } else {
             let more = self.batches.iter().filter(|(_, kept)| kept.has_more()).map(|(id, _)| id);
-            let due = self.batches.iter().filter(|(_, kept)| is_due(kept, now)).map(|(id, _)| id);
+            let due =
+                self.batches.iter().filter(|(_, kept)| decide::is_due(&kept.state, now)).map(|(id, _)| id);
             let mut ids: Vec<BatchId> = focus.names.keys().chain(more).chain(due).cloned().collect();
             ids.sort();
             ids.dedup();
@@ -322,11 +323,4 @@ impl<D: Disk> Watcher<D> {
         }
         Ok(())
     }
-}
-
-/// Whether time alone changes something in this batch now.
-fn is_due(kept: &Kept, now: Now) -> bool {
-    let before = Now { clock: Tick(now.clock.0.saturating_sub(1)), ..now };
-    kept.state.backing_off.first().is_some_and(|(until, _)| *until <= now.clock)
-        || decide::next_deadline(&kept.state, before).is_some_and(|at| at <= now.clock)
 }

@@ -19,7 +19,7 @@ pub fn resume_clock(
     let file = clock::read(disk, layout);
     let monotonic_ms = platform::monotonic_ms();
     let is_same_boot = file.boot_id.is_some() && file.boot_id == platform::boot_id();
-    let between = match counts_time_between && is_same_boot {
+    let between = match counts_time_between && is_same_boot && file.by_pass {
         true => monotonic_ms.saturating_sub(file.monotonic_ms),
         false => 0,
     };
@@ -54,6 +54,7 @@ impl<D: Disk> Watcher<D> {
             active_ms: now.0,
             boot_id: platform::boot_id(),
             monotonic_ms: platform::monotonic_ms(),
+            by_pass: true,
             ..ClockFile::default()
         };
         for (id, kept) in &self.batches {
