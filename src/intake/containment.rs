@@ -9,16 +9,17 @@ pub fn check_path(path: &str) -> Result<(), &'static str> {
     if path.is_empty() {
         return Err("is empty");
     }
+    let has = |wanted: u8| path.bytes().any(|byte| byte == wanted);
     if path.chars().any(char::is_control) {
         return Err("contains a control character");
     }
-    if path.contains('\\') {
+    if has(b'\\') {
         return Err("contains a backslash; directories are separated by '/'");
     }
     if path.starts_with('/') {
         return Err("is absolute; paths are relative to the directory that holds .ce");
     }
-    if path.starts_with('~') || path.contains('$') {
+    if path.starts_with('~') || has(b'$') {
         return Err("contains '~' or '$', which nothing expands here");
     }
     if path.ends_with('/') {

@@ -4,6 +4,7 @@
 //! `markdown` and `plan_json` know the two spellings of a plan; `settle` judges what either of them found.
 
 pub mod containment;
+mod dependencies;
 mod draft;
 mod field;
 mod markdown;
