@@ -67,6 +67,10 @@ pub enum Content {
     },
     /// It changed while it was read.
     Changing,
+    /// The system does not let us read this one file: a matter of that file alone.
+    Unreadable {
+        why: String,
+    },
     Bytes {
         bytes: Vec<u8>,
         look: Look,
@@ -132,26 +136,24 @@ impl BusError {
         move |source| BusError { doing, path, source }
     }
 
-    /// Whether the cause may pass by itself: then nothing is decided, and the watcher tries again.
-    pub fn is_passing(&self) -> bool {
-        use io::ErrorKind::{
-            Interrupted, NotFound, OutOfMemory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem,
-            StorageFull,
-        };
-        let too_many_open = self.source.raw_os_error().is_some_and(|code| {
+    /// Whether nothing on this bus can work while it lasts: no room, no descriptors, read-only.
+    pub fn is_bus_wide(&self) -> bool {
+        use io::ErrorKind::{OutOfMemory, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        let kind = self.source.kind();
+        self.is_out_of_descriptors()
+            || matches!(kind, StorageFull | QuotaExceeded | ReadOnlyFilesystem | OutOfMemory)
+    }
+
+    fn is_out_of_descriptors(&self) -> bool {
+        self.source.raw_os_error().is_some_and(|code| {
             let code = rustix::io::Errno::from_raw_os_error(code);
             code == rustix::io::Errno::MFILE || code == rustix::io::Errno::NFILE
-        });
-        too_many_open
-            || matches!(
-                self.source.kind(),
-                StorageFull
-                    | QuotaExceeded
-                    | ReadOnlyFilesystem
-                    | Interrupted
-                    | OutOfMemory
-                    | PermissionDenied
-                    | NotFound
-            )
+        })
+    }
+
+    /// Whether the cause may pass by itself: then nothing is decided, and the watcher tries again.
+    pub fn is_passing(&self) -> bool {
+        use io::ErrorKind::{Interrupted, NotFound, PermissionDenied};
+        self.is_bus_wide() || matches!(self.source.kind(), Interrupted | PermissionDenied | NotFound)
     }
 }

@@ -108,6 +108,9 @@ fn read_bytes(disk: &impl Disk, path: &Path) -> Result<Vec<u8>, BusError> {
             Content::NotAFile(_) | Content::SharedLink | Content::TooLarge { .. } => {
                 return Err(BusError::of("read", path)(std::io::Error::other("not a journal file")));
             }
+            Content::Unreadable { why } => {
+                return Err(BusError::of("read", path)(std::io::Error::other(why)));
+            }
         }
     }
 }

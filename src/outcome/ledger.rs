@@ -20,7 +20,7 @@ pub fn ledger(active: &[&BatchState], archived: &[&BatchState]) -> String {
     let mut lines = vec![
         "# Ledger".to_owned(),
         String::new(),
-        "Made by the watcher from the journals. What is written here by hand is lost.".to_owned(),
+        "Made by the watcher from the journals. What is written here by hand is moved aside.".to_owned(),
         String::new(),
         "## Active batches".to_owned(),
         String::new(),
@@ -132,7 +132,7 @@ mod tests {
         let expected = "\
 # Ledger
 
-Made by the watcher from the journals. What is written here by hand is lost.
+Made by the watcher from the journals. What is written here by hand is moved aside.
 
 ## Active batches
 

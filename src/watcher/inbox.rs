@@ -80,7 +80,7 @@ impl<D: Disk> Watcher<D> {
                 if self.was_accepted_already(&name, bytes)? {
                     return Ok(());
                 }
-                self.draft(&name, bytes, now)?
+                self.draft(&name, bytes, now)?.and_then(|batch| self.without_commands(batch))
             }
             other => Err(vec![unreadable(other, bus::PLAN_BYTES_MAX)]),
         };
@@ -203,6 +203,22 @@ impl<D: Disk> Watcher<D> {
         };
         let context = intake::Context { accepted_at: now.wall, fallback_id, sha256: bus::sha256(bytes) };
         Ok(Ok(plan.into_batch(context)))
+    }
+
+    /// Whoever can write into the inbox may ask for work, not for commands.
+    fn without_commands(&self, batch: Batch) -> Result<Batch, Vec<Defect>> {
+        if self.settings.request_commands_always {
+            return Ok(batch);
+        }
+        let bring = batch.tasks.iter().filter(|task| task.command.is_some());
+        let defects: Vec<Defect> = bring
+            .map(|task| {
+                let message = format!("{} brings a command, and the inbox takes none", task.label());
+                let remedy = "run it with `wk run`, name an agent, or set request_commands = \"always\"";
+                Defect::new("command_not_allowed", Place::File, message, remedy)
+            })
+            .collect();
+        if defects.is_empty() { Ok(batch) } else { Err(defects) }
     }
 
     /// What speaks against a batch of this id.

@@ -145,6 +145,11 @@ impl Kept {
         Ok(Turned { changed, finished: self.state.finished.map(|(status, _)| status) })
     }
 
+    /// After a time in which this batch could not be looked at, every attempt has a full window again.
+    pub fn forgive_silence(&mut self, now: Now) {
+        self.pulses.begin_again(now.clock);
+    }
+
     /// Whether something may go on at once, without waiting for an event.
     pub fn has_more(&self) -> bool {
         !self.state.ready.is_empty()

@@ -129,6 +129,10 @@ pub fn look_at_result<D: Disk>(
         }
         // Empty means: not yet written.
         Content::Bytes { bytes, .. } if bytes.is_empty() => return Ok(()),
+        Content::Unreadable { why } => {
+            note_odd(kept, path.file_name().unwrap_or_default(), &why);
+            return Ok(());
+        }
         Content::Bytes { bytes, look } => {
             let has_writer = context.disk.has_writer(&path);
             match read_claim(kept, task, &bytes) {
@@ -440,6 +444,7 @@ pub fn identity_of(content: &Content) -> String {
         Content::TooLarge { size } => format!("size:{size}"),
         Content::NotAFile(kind) => format!("kind:{}", kind.word()),
         Content::SharedLink => "kind:hard link".to_owned(),
+        Content::Unreadable { .. } => "kind:unreadable".to_owned(),
         Content::Absent | Content::Changing => String::new(),
     }
 }
@@ -457,6 +462,9 @@ pub fn unreadable(content: &Content, limit: u64) -> Defect {
         }
         Content::SharedLink => {
             ("hard_link", "has more than one name (hard link)".to_owned(), "write a file of its own")
+        }
+        Content::Unreadable { why } => {
+            ("unreadable", format!("cannot be read: {why}"), "let the watcher's user read it")
         }
         Content::Absent | Content::Changing | Content::Bytes { .. } => {
             ("unreadable", "cannot be read".to_owned(), "write it again")

@@ -13,7 +13,7 @@ pub mod project;
 pub mod run;
 mod settle;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -61,6 +61,14 @@ pub enum TurnError {
 }
 
 impl TurnError {
+    /// Whether the cause is the bus itself, not one batch's files.
+    pub fn is_bus_wide(&self) -> bool {
+        match self {
+            TurnError::Bus(error) | TurnError::Journal(JournalError::Disk(error)) => error.is_bus_wide(),
+            _ => false,
+        }
+    }
+
     /// Whether waiting may help: the disk is full, the file system read-only, descriptors are used up.
     pub fn is_passing(&self) -> bool {
         match self {
@@ -99,6 +107,8 @@ pub struct TurnReport {
     pub finished: Vec<(BatchId, BatchStatus)>,
     /// Batches whose turn failed, and may go on later.
     pub degraded: Vec<(BatchId, String)>,
+    /// Nothing on this bus could work: its time counts for nobody.
+    pub is_bus_degraded: bool,
     pub next_deadline: Option<Tick>,
 }
 
@@ -114,6 +124,10 @@ pub struct Watcher<D: Disk> {
     pub broken: BTreeMap<BatchId, String>,
     intake: inbox::Intake,
     told: HashSet<String>,
+    /// The newest ended batches by number, for the ledger.
+    ended: BTreeMap<u64, BatchState>,
+    /// Batch directories without a spec yet: watched, so that the first one is noticed at once.
+    pub candidates: BTreeSet<BatchId>,
 }
 
 impl<D: Disk> Watcher<D> {
@@ -133,6 +147,8 @@ impl<D: Disk> Watcher<D> {
             broken: BTreeMap::new(),
             intake: inbox::Intake::default(),
             told: HashSet::new(),
+            ended: BTreeMap::new(),
+            candidates: BTreeSet::new(),
         };
         watcher.sweep_temporary()?;
         watcher.find_batches(now)?;
@@ -220,7 +236,9 @@ impl<D: Disk> Watcher<D> {
             Err(error @ TurnError::Superseded { .. }) => return Err(error),
             Err(error) if error.is_passing() => {
                 self.tell_once(format!("batch {id}: {error}; trying again"));
+                report.is_bus_degraded |= error.is_bus_wide();
                 report.degraded.push((id.clone(), error.to_string()));
+                kept.forgive_silence(now);
                 self.batches.insert(id.clone(), kept);
             }
             // The journal could not be synced: what the disk holds is no longer known.
@@ -270,8 +288,10 @@ impl<D: Disk> Watcher<D> {
 
     fn adopt(&mut self, id: &BatchId, now: Now) -> Result<(), TurnError> {
         if !self.is_accepted(id)? && !self.accept_open_batch(id, now)? {
+            self.candidates.insert(id.clone());
             return Ok(());
         }
+        self.candidates.remove(id);
         self.complete_acceptance(id)?;
         match Kept::load(&self.context(), id, now) {
             Ok(mut kept) => {

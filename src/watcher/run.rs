@@ -112,7 +112,8 @@ impl Session {
             Err(error) if error.is_passing() => {
                 log::warn!("{error}; trying again");
                 self.next_scan_ms = started_ms + DEGRADED_WAIT_MS;
-                return Ok(TurnReport { degraded: Vec::new(), ..TurnReport::default() });
+                self.clock.skip_to(platform::monotonic_ms());
+                return Ok(TurnReport { is_bus_degraded: true, ..TurnReport::default() });
             }
             Err(error) => return Err(error),
         };
@@ -121,7 +122,7 @@ impl Session {
             self.scan_cost_ms = ended_ms - started_ms;
             self.next_scan_ms = ended_ms + self.scan_interval_ms();
         }
-        if !report.degraded.is_empty() {
+        if report.is_bus_degraded {
             // Nothing could be decided, so the time counts for nobody.
             self.clock.skip_to(ended_ms);
         }
@@ -198,6 +199,9 @@ impl Session {
             is_new |= self.wake.watch(kept.paths.dir());
             is_new |= self.wake.watch(&kept.paths.control());
         }
+        for id in &self.watcher.candidates {
+            is_new |= self.wake.watch(self.watcher.layout().batch(id).dir());
+        }
         is_new
     }
 
@@ -208,7 +212,8 @@ impl Session {
         if now_ms >= self.next_projection_ms && (self.is_dirty || has_beats) {
             self.watcher.project_status(self.mode(), self.now());
             if self.is_dirty {
-                self.watcher.project_ledger();
+                let now = self.now();
+                self.watcher.project_ledger(now);
             }
             self.is_dirty = false;
             let cost = platform::monotonic_ms() - now_ms;
@@ -222,8 +227,9 @@ impl Session {
     }
 
     fn finish_projections(&mut self) {
-        self.watcher.project_status(self.mode(), self.now());
-        self.watcher.project_ledger();
+        let now = self.now();
+        self.watcher.project_status(self.mode(), now);
+        self.watcher.project_ledger(now);
         self.note_clock();
     }
 
@@ -260,8 +266,11 @@ fn focus_on<D: Disk>(watcher: &Watcher<D>, hints: &Hints) -> Focus {
             _ => (Some(parent), name.to_owned()),
         };
         let id = dir.and_then(Path::file_name).and_then(layout::batch_of_directory);
-        if let Some(Ok(id)) = id {
-            focus.names.entry(id).or_default().push(name);
+        match id {
+            Some(Ok(id)) if watcher.batches.contains_key(&id) => {
+                focus.names.entry(id).or_default().push(name);
+            }
+            _ => focus.intake = true,
         }
     }
     focus

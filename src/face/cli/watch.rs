@@ -73,7 +73,7 @@ fn once(desk: &Desk) -> Outcome {
     let report = watcher.pass(&clock, wall_now())?;
     tell(desk, &report);
     watcher.project_status(crate::view::snapshot::Mode::Scan, now);
-    watcher.project_ledger();
+    watcher.project_ledger(now);
     clock::write(watcher.disk(), watcher.layout(), &watcher.remember(clock.now()))?;
     if desk.json {
         let finished: Vec<_> =
