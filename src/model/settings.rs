@@ -3,6 +3,7 @@
 use super::batch::{Backoff, OnFileConflict};
 use super::clock::Seconds;
 use super::evidence::Grade;
+use super::task::RETRIES_MAX;
 
 /// What a setting may hold, for messages and for `wk schema settings`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -268,7 +269,7 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting!(
         "max_retries",
-        SettingKind::Count { least: 0, most: 10 },
+        SettingKind::Count { least: 0, most: RETRIES_MAX as u64 },
         "2",
         "tries after the first",
         |s, v| if let Some(count) = v.count() {

@@ -16,7 +16,6 @@ use crate::model::state::{BatchState, LateResult, Outcome, Phase, TaskIx};
 use crate::view::words::{Word, counted};
 
 use super::conflict::{Conflict, conflicts};
-use super::status::batch_status;
 use super::task_result::{Span, TaskResult, task_result};
 
 /// Fields that differ between two runs of the same story. No other field holds a measured time.
@@ -82,7 +81,7 @@ pub fn batch_result(state: &BatchState, claims: &HashMap<TaskIx, Claim>) -> Batc
     let elapsed = finished_at.map_or(0.0, |at| at.seconds_since(state.accepted_at));
     BatchResult {
         batch_id: state.batch.id.to_json(),
-        status: batch_status(state).word(),
+        status: state.status().word(),
         stage: stages_completed,
         completed_tasks: named(state, Word::Completed),
         failed_tasks: named(state, Word::Failed),

@@ -341,25 +341,8 @@ impl<D: Disk> Watcher<D> {
     }
 
     fn open_batch(&self, id: &BatchId, now: Now) -> Batch {
-        let settings = &self.settings;
-        Batch {
-            version: 1,
-            id: id.clone(),
-            origin: Origin::Specs,
-            source: Source { name: format!("batch-{id}"), sha256: String::new() },
-            accepted_at: now.wall,
-            parallel_limit: settings.parallel_limit,
-            stage_timeout: settings.stage_timeout,
-            batch_timeout: settings.batch_timeout,
-            close_after: settings.close_after,
-            require: settings.require,
-            on_file_conflict: settings.on_file_conflict,
-            backoff: settings.backoff,
-            price_per_million_tokens: settings.price_per_million_tokens,
-            file_conflicts: Vec::new(),
-            warnings: Vec::new(),
-            tasks: Vec::new(),
-        }
+        let source = Source { name: format!("batch-{id}"), sha256: String::new() };
+        Batch::new(id.clone(), Origin::Specs, source, now.wall, &self.settings)
     }
 
     fn turn_away(

@@ -107,6 +107,23 @@ impl BatchState {
         self.unsettled == 0
     }
 
+    /// How the batch ends, once all its tasks have: the first rule that fits. A batch that nobody gave a
+    /// task achieved nothing, and is a failure.
+    pub fn status(&self) -> BatchStatus {
+        let succeeded: usize = self.stages.iter().map(|stage| stage.succeeded).sum();
+        if self.cancel.is_some() {
+            BatchStatus::Cancelled
+        } else if self.timed_out {
+            BatchStatus::Timeout
+        } else if succeeded == 0 {
+            BatchStatus::Failure
+        } else if succeeded == self.tasks.len() {
+            BatchStatus::Success
+        } else {
+            BatchStatus::PartialSuccess
+        }
+    }
+
     /// The task that keeps this one from starting because both declare a file.
     pub fn held_back_by(&self, task: TaskIx) -> Option<TaskIx> {
         if self.batch.on_file_conflict != OnFileConflict::Serialise {
