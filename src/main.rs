@@ -1,1 +1,3 @@
+//! The `wk` binary: an exit code, and nothing else.
+
 fn main() {}

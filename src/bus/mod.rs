@@ -34,5 +34,5 @@ pub const JOURNAL_BYTES_MAX: u64 = 4 << 30;
 pub fn sha256(bytes: &[u8]) -> String {
     use sha2::Digest;
     let digest = sha2::Sha256::digest(bytes);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    digest.iter().fold(String::with_capacity(64), |text, byte| text + &format!("{byte:02x}"))
 }

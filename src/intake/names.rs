@@ -237,7 +237,7 @@ impl<'p> Names<'p> {
         // Backwards, because among equals the last one wins.
         let titles = self.phases.iter().rev().map(|phase| &*phase.title).filter(|title| !title.is_empty());
         let folded_titles: Vec<Cow<'_, str>> = titles.clone().map(folded).collect();
-        if let Some(found) = nearest(&name, folded_titles.iter().map(|title| title.as_ref())) {
+        if let Some(found) = nearest(&name, folded_titles.iter().map(AsRef::as_ref)) {
             let title =
                 titles.zip(&folded_titles).find(|(_, folded)| *folded == found).map(|(title, _)| title);
             return format!("; did you mean '{}'?", quote(title.unwrap_or(found)));

@@ -210,7 +210,7 @@ fn say_conflict(
             findings.defect(spot, "file_conflict", format!("{who}, and nothing orders them"), remedy);
         }
         OnFileConflict::Serialise => {
-            findings.warning(spot, format!("{who}; they will run one after the other"))
+            findings.warning(spot, format!("{who}; they will run one after the other"));
         }
         OnFileConflict::Warn => findings.warning(spot, format!("{who}; they may run at the same time")),
     }

@@ -4,6 +4,8 @@
 
 use std::borrow::Cow;
 
+use unicode_normalization::UnicodeNormalization as _;
+
 use crate::model::TaskType;
 
 /// Longest span, in seconds: about thirty years. Beyond it a slip is likelier than a wish.
@@ -184,7 +186,6 @@ pub(super) fn folded(text: &str) -> Cow<'_, str> {
             false => text.into(),
         };
     }
-    use unicode_normalization::UnicodeNormalization as _;
     text.nfc().collect::<String>().to_lowercase().nfc().collect::<String>().into()
 }
 

@@ -164,7 +164,7 @@ fn cost(tokens: u64, price_per_million: f64) -> f64 {
 fn told_late(state: &BatchState, late: &LateResult) -> Late {
     Late {
         task_id: state.tasks[late.task].spec.task_id.clone(),
-        attempt: late.attempt.map(|attempt| attempt.number()),
+        attempt: late.attempt.map(super::super::model::id::Attempt::number),
         reason: late_reason(&late.because),
     }
 }

@@ -134,7 +134,7 @@ impl<D: Disk> Watcher<D> {
             intake: inbox::Intake::default(),
             told: HashSet::new(),
         };
-        watcher.sweep_temporary()?;
+        watcher.sweep_temporary();
         watcher.find_batches(now)?;
         Ok(watcher)
     }
@@ -288,7 +288,7 @@ impl<D: Disk> Watcher<D> {
     }
 
     /// Removes temporary files that a crashed watcher left: only our own, only in our own directories.
-    fn sweep_temporary(&mut self) -> Result<(), TurnError> {
+    fn sweep_temporary(&self) {
         for dir in [self.layout.bus(), self.layout.results(), self.layout.quarantine()] {
             let Ok(listed) = self.disk.list(&dir) else { continue };
             for entry in listed {
@@ -300,7 +300,6 @@ impl<D: Disk> Watcher<D> {
                 }
             }
         }
-        Ok(())
     }
 }
 

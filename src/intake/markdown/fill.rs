@@ -158,7 +158,7 @@ fn file_names(open: OpenField<'_>) -> Vec<Item<'_>> {
 }
 
 /// Shortens a text without copying it, where it was not copied before.
-fn map<'a>(text: Cow<'a, str>, shorten: fn(&str) -> &str) -> Cow<'a, str> {
+fn map(text: Cow<'_, str>, shorten: fn(&str) -> &str) -> Cow<'_, str> {
     match text {
         Cow::Borrowed(text) => Cow::Borrowed(shorten(text)),
         Cow::Owned(text) => Cow::Owned(shorten(&text).to_owned()),

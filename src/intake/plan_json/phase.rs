@@ -116,7 +116,7 @@ impl Reader<'_> {
             Field::Command => phase.command = self.command(phase.name(), spot, value),
             Field::Timeout => phase.limits.timeout = self.span(phase.name(), field, spot, &value),
             Field::HeartbeatTimeout => {
-                phase.limits.heartbeat_timeout = self.span(phase.name(), field, spot, &value)
+                phase.limits.heartbeat_timeout = self.span(phase.name(), field, spot, &value);
             }
             Field::StartTimeout => phase.limits.start_timeout = self.span(phase.name(), field, spot, &value),
             Field::StuckAfter => phase.limits.stuck_after = self.span(phase.name(), field, spot, &value),

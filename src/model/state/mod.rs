@@ -87,7 +87,7 @@ impl BatchState {
             suspicions: 0,
             batch,
         };
-        for task in state.batch.clone().tasks.iter() {
+        for task in &state.batch.clone().tasks {
             state.add(Arc::new(task.clone()));
         }
         state
