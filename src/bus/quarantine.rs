@@ -45,13 +45,6 @@ pub fn refuse(
     }
 }
 
-/// The reason's place beside a file in quarantine.
-pub fn reason_beside(target: &Path) -> PathBuf {
-    let mut name = target.file_name().unwrap_or_default().to_owned();
-    name.push(".reason.json");
-    target.with_file_name(name)
-}
-
 fn reason_bytes(layout: &Layout, path: &Path, defects: &[Defect], at: WallTime) -> Vec<u8> {
     let file = path.strip_prefix(layout.bus()).unwrap_or(path).display().to_string();
     let reason = ReasonFile { version: 1, file, refused_at: at, defects };

@@ -163,7 +163,7 @@ fn says_something(kind: EventKind) -> bool {
 /// Beats are counted by the scans: a thousand agents must not wake the watcher a thousand times a second.
 fn is_only_a_beat(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.ends_with(".hb") || name.starts_with(super::real_disk::TEMPORARY_PREFIX)
+    super::layout::is_heartbeat(name) || name.starts_with(super::real_disk::TEMPORARY_PREFIX)
 }
 
 #[cfg(test)]

@@ -207,7 +207,7 @@ fn keep_late<D: Disk>(
     because: &LateBecause,
 ) -> Result<(), TurnError> {
     let short: String = sha256.chars().filter(char::is_ascii_alphanumeric).take(12).collect();
-    let target = paths.late().join(format!("task-{key}.{short}.result.json"));
+    let target = paths.late_result(key, &short);
     if exists(context, &target)? {
         return Ok(());
     }

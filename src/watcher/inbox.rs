@@ -50,8 +50,10 @@ impl<D: Disk> Watcher<D> {
             listed.sort_by(|a, b| a.name.cmp(&b.name));
             for entry in listed {
                 let name = entry.name.to_string_lossy().into_owned();
-                let is_message = !layout::is_dropping(&name)
-                    && (is_inbox || (entry.kind != NodeKind::Directory && name.ends_with(".json")));
+                let is_message = match is_inbox {
+                    true => !layout::is_dropping(&name),
+                    false => entry.kind != NodeKind::Directory && layout::is_loose_spec(&name),
+                };
                 if !is_message {
                     continue;
                 }
@@ -225,9 +227,7 @@ impl<D: Disk> Watcher<D> {
         let mut highest = self.intake.highest.unwrap_or(0);
         for dir in [self.layout.tasks(), self.layout.archive(), self.layout.results()] {
             for entry in self.disk.list(&dir).map_err(BusError::of("list", &dir))? {
-                let name = entry.name.to_string_lossy();
-                let stem = name.strip_suffix(".result.json").unwrap_or(&name);
-                if let Some(Ok(id)) = layout::batch_of_directory(std::ffi::OsStr::new(stem)) {
+                if let Some(id) = layout::batch_of_entry(&entry.name) {
                     highest = highest.max(id.number().unwrap_or(0));
                 }
             }

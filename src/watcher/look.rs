@@ -35,7 +35,7 @@ pub(super) fn look<D: Disk>(
             for name in names {
                 look_at_name(kept, context, name, now, &mut observed)?;
             }
-            if names.iter().any(|name| name == "control") {
+            if names.iter().any(|name| name == bus::layout::CONTROL) {
                 look_at_wishes(kept, context, now, &mut observed, &mut granted)?;
             }
         }

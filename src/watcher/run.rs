@@ -254,7 +254,7 @@ fn focus_on<D: Disk>(watcher: &Watcher<D>, hints: &Hints) -> Focus {
             continue;
         }
         let (dir, name) = match parent.file_name() {
-            Some(control) if control == "control" => (parent.parent(), OsString::from("control")),
+            Some(control) if control == layout::CONTROL => (parent.parent(), control.to_owned()),
             _ => (Some(parent), name.to_owned()),
         };
         let id = dir.and_then(Path::file_name).and_then(layout::batch_of_directory);
