@@ -13,6 +13,7 @@
 
 pub mod bus;
 pub mod decide;
+pub mod face;
 pub mod format;
 pub mod graph;
 pub mod intake;

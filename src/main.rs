@@ -1,3 +1,7 @@
 //! The `wk` binary: an exit code, and nothing else.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    watchkeeper::face::cli::main()
+}

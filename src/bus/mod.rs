@@ -8,6 +8,7 @@ pub mod disk;
 pub mod journal;
 pub mod layout;
 pub mod lease;
+pub mod outsider;
 pub mod platform;
 pub mod quarantine;
 pub mod real_disk;

@@ -35,7 +35,7 @@ pub fn refuse(
     let target = dir.join(numbered_name(disk, &dir, path)?);
     let reason = reason_bytes(layout, path, defects, at);
     // The reason first: a refused file never lies there unexplained.
-    let reason_path = reason_beside(&target);
+    let reason_path = super::layout::reason_beside(&target);
     disk.publish(&reason_path, &reason, Durability::Unsynced)
         .map_err(BusError::of("publish", &reason_path))?;
     match disk.rename(path, &target, Durability::Unsynced) {

@@ -218,7 +218,7 @@ fn keep_late<D: Disk>(
         if holds(context, &place, bus::RESULT_BYTES_MAX, sha256)? {
             let mut reason = serde_json::to_vec_pretty(because).expect("a reason has only string keys");
             reason.push(b'\n');
-            publish(context, &bus::quarantine::reason_beside(&target), &reason, Durability::Unsynced)?;
+            publish(context, &bus::layout::reason_beside(&target), &reason, Durability::Unsynced)?;
             return move_away(context, &place, &target);
         }
     }

@@ -15,7 +15,7 @@ use crate::bus::{BusName, Content, Disk, Look, PLAN_BYTES_MAX};
 use crate::decide::{self, Now, Pulses};
 use crate::model::event::{BatchStatus, Entry, Event};
 use crate::model::state::{BatchState, FoldError, TaskIx};
-use crate::model::{Batch, BatchId};
+use crate::model::{Batch, BatchId, Epoch};
 
 /// Which files a turn looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct Kept {
     journal: Journal,
     /// Decided and durable; their effects are not known to be complete.
     owed: Vec<Event>,
+    /// Which watcher wrote the last line.
+    last_epoch: Option<Epoch>,
     /// The state in memory is ahead of the journal, because a commit failed.
     is_ahead: bool,
     pub(super) heartbeats: HashMap<TaskIx, Look>,
@@ -80,6 +82,7 @@ impl Kept {
             paths,
             journal,
             owed: last_turn(&entries),
+            last_epoch: entries.last().map(|entry| entry.epoch),
             is_ahead: false,
             heartbeats: HashMap::new(),
             settling: Settling::default(),
@@ -96,10 +99,10 @@ impl Kept {
         if self.state.finished.is_some() {
             return Ok(());
         }
-        let event = if self.journal.has_lines() {
-            Event::Resumed { running: self.state.live.len() }
-        } else {
-            Event::Accepted { tasks: self.state.tasks.len() }
+        let event = match self.last_epoch {
+            Some(epoch) if epoch == context.epoch => return Ok(()),
+            Some(_) => Event::Resumed { running: self.state.live.len() },
+            None => Event::Accepted { tasks: self.state.tasks.len() },
         };
         let applied = self.state.apply_event(&event, now.clock, now.wall);
         debug_assert!(applied.is_ok(), "these events name no task");

@@ -1,7 +1,6 @@
 //! The live loop: wait for an event or for time, take a turn, write projections. `wk watch` and `wk run`.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
@@ -39,6 +38,8 @@ pub struct Session {
     next_projection_ms: u64,
     next_clock_note_ms: u64,
     is_dirty: bool,
+    /// A face that draws wants a turn now and then, whatever happens.
+    pub longest_wait_ms: u64,
 }
 
 /// The present, for people.
@@ -70,6 +71,7 @@ impl Session {
             next_projection_ms: 0,
             next_clock_note_ms: 0,
             is_dirty: true,
+            longest_wait_ms: u64::MAX,
         })
     }
 
@@ -142,7 +144,7 @@ impl Session {
             true => self.next_projection_ms.saturating_sub(before_ms).max(1),
             false => u64::MAX,
         };
-        let planned = until_scan.min(until_deadline).min(until_projection);
+        let planned = until_scan.min(until_deadline).min(until_projection).min(self.longest_wait_ms);
         let hints =
             if planned == 0 { Hints::default() } else { self.wake.wait(Duration::from_millis(planned)) };
         let lost = self.clock.advance(platform::monotonic_ms(), planned);

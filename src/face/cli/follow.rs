@@ -1,0 +1,182 @@
+//! Progress that people look at: a live dashboard on a terminal, one every half minute elsewhere.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use super::locate::Found;
+use super::terminal::{self, Canvas};
+use super::{Desk, Exit, Trouble};
+use crate::bus::lease::Lease;
+use crate::bus::wake::Nudger;
+use crate::bus::{self, Content, Disk, RealDisk, platform};
+use crate::format::heartbeat;
+use crate::model::Tick;
+use crate::model::event::BatchStatus;
+use crate::model::state::{BatchState, Phase};
+use crate::view::dashboard::dashboard;
+use crate::view::snapshot::{Live, LiveTask, Mode, Snapshot};
+use crate::watcher::run::wall_now;
+
+/// Between two drawings on a terminal.
+pub const REDRAW_MS: u64 = 250;
+
+/// Shows snapshots as often as the place asks for.
+pub struct Progress {
+    canvas: Canvas,
+    is_live: bool,
+    is_silent: bool,
+    interval_ms: u64,
+    next_ms: u64,
+}
+
+impl Progress {
+    pub fn new(desk: &Desk, is_silent: bool) -> Self {
+        let is_live = terminal::is_terminal();
+        let interval_ms = if is_live { REDRAW_MS } else { desk.settings.dashboard_interval.millis() };
+        // Elsewhere the first dashboard comes after an interval: a short run has only its summary.
+        let next_ms = if is_live { 0 } else { platform::monotonic_ms() + interval_ms };
+        Progress {
+            canvas: Canvas::default(),
+            is_live,
+            is_silent: is_silent || desk.json,
+            interval_ms,
+            next_ms,
+        }
+    }
+
+    /// How long a wait may last so that drawing goes on.
+    pub fn longest_wait_ms(&self) -> u64 {
+        if self.is_silent { u64::MAX } else { self.interval_ms }
+    }
+
+    /// Shows the batches if it is time.
+    pub fn show(&mut self, snapshots: impl FnOnce() -> Vec<Snapshot>) {
+        let now = platform::monotonic_ms();
+        if self.is_silent || now < self.next_ms {
+            return;
+        }
+        self.next_ms = now + self.interval_ms;
+        self.draw(&snapshots());
+    }
+
+    /// Shows the last state before something else is printed.
+    pub fn finish(&mut self, snapshots: &[Snapshot]) {
+        if self.is_live && !self.is_silent {
+            self.draw(snapshots);
+        }
+        self.canvas.leave();
+    }
+
+    fn draw(&mut self, snapshots: &[Snapshot]) {
+        let look = terminal::look();
+        let text: Vec<String> = snapshots.iter().map(|snapshot| dashboard(snapshot, look)).collect();
+        match self.is_live {
+            true => self.canvas.draw(&text.join("\n")),
+            false => terminal::print(&format!("{}\n", text.join("\n"))),
+        }
+    }
+}
+
+/// Notices Ctrl-C and TERM.
+#[derive(Clone, Default)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Listens from now on; `nudger` wakes a waiting watcher.
+    pub fn listen(nudger: Option<Nudger>) -> Result<Interrupt, Trouble> {
+        let interrupt = Interrupt::default();
+        let flag = interrupt.0.clone();
+        let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
+            .map_err(|error| Trouble::new(Exit::Failure, format!("signals: {error}")))?;
+        std::thread::spawn(move || {
+            for _ in signals.forever() {
+                flag.store(true, Ordering::Relaxed);
+                if let Some(nudger) = &nudger {
+                    nudger.nudge();
+                }
+            }
+        });
+        Ok(interrupt)
+    }
+
+    pub fn came(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What a reader sees of a batch that another process watches.
+pub fn snapshot_of(found: &Found, state: &BatchState) -> Snapshot {
+    let disk = RealDisk::default();
+    let mut live = Live { mode: Mode::default(), ..Live::default() };
+    for &task in &state.live {
+        let paths = &found.paths;
+        let key = state.key(task);
+        let mut shown = LiveTask::default();
+        if matches!(state.tasks[task].phase, Phase::Offered { .. }) {
+            shown.spec_path = Some(paths.spec(key).to_string_lossy().into_owned());
+        }
+        let content = disk.read(&paths.heartbeat(key), bus::HEARTBEAT_BYTES_MAX);
+        if let Ok(Content::Bytes { bytes, .. }) = content
+            && let Ok(beat) = heartbeat::read(&bytes)
+        {
+            shown.progress = beat.progress;
+            shown.tokens_used = beat.tokens_used;
+        }
+        live.tasks.insert(task, shown);
+    }
+    Snapshot::of(state, &live, last_tick(state), wall_now())
+}
+
+/// A reader has no active clock of its own; the journal's last word is near enough for people.
+fn last_tick(state: &BatchState) -> Tick {
+    state.backing_off.first().map_or(Tick(0), |(until, _)| *until)
+}
+
+/// Why following a batch ended.
+pub enum Followed {
+    Ended(BatchStatus),
+    /// The watcher is gone, and the batch is not done.
+    Unwatched,
+    Interrupted,
+}
+
+/// Shows a batch that another process watches, until it ends.
+pub fn follow(
+    desk: &Desk,
+    found: &Found,
+    progress: &mut Progress,
+    interrupt: &Interrupt,
+) -> Result<Followed, Trouble> {
+    const LOOK_EVERY: Duration = Duration::from_millis(200);
+    let disk = RealDisk::default();
+    let mut last_size = None;
+    let mut state = None;
+    loop {
+        if interrupt.came() {
+            return Ok(Followed::Interrupted);
+        }
+        let archived = super::locate::batch(desk, found.id.as_str())?;
+        if archived.is_archived {
+            let (state, _) = archived.load(&disk)?;
+            progress.finish(&[snapshot_of(&archived, &state)]);
+            let status = state.finished.map_or(BatchStatus::Failure, |(status, _)| status);
+            return Ok(Followed::Ended(status));
+        }
+        let size = disk.look(&found.paths.journal()).ok().flatten().map(|look| look.size);
+        if size != last_size || state.is_none() {
+            last_size = size;
+            state = found.load(&disk).ok().map(|(state, _)| state).or(state);
+        }
+        if let Some(state) = &state {
+            progress.show(|| vec![snapshot_of(found, state)]);
+        }
+        if Lease::holder(&desk.layout).is_none() {
+            return Ok(Followed::Unwatched);
+        }
+        #[expect(clippy::disallowed_methods, reason = "a follower looks now and then; nothing waits for it")]
+        std::thread::sleep(LOOK_EVERY);
+    }
+}

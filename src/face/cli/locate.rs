@@ -1,0 +1,147 @@
+//! Finds what a user names: a batch (`43`, `batch-43`), a task (`43/2a`, or `2a` where that is clear), among
+//! active batches first, then in the archive.
+
+use super::{Desk, Exit, Trouble};
+use crate::bus::layout::{self, BatchPaths};
+use crate::bus::{Disk, NodeKind, RealDisk};
+use crate::model::event::Entry;
+use crate::model::state::{BatchState, TaskIx};
+use crate::model::{BatchId, settings};
+use crate::watcher::kept;
+
+/// A batch on this bus.
+pub struct Found {
+    pub id: BatchId,
+    pub paths: BatchPaths,
+    pub is_archived: bool,
+}
+
+impl Found {
+    pub fn load(&self, disk: &RealDisk) -> Result<(BatchState, Vec<Entry>), Trouble> {
+        match kept::read_state(disk, &self.paths) {
+            Ok(loaded) => Ok(loaded),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// The batches under way, oldest number first.
+pub fn active(desk: &Desk) -> Vec<Found> {
+    batches_in(&desk.layout.tasks(), false)
+}
+
+/// The archived ones, likewise.
+pub fn archived(desk: &Desk) -> Vec<Found> {
+    batches_in(&desk.layout.archive(), true)
+}
+
+fn batches_in(dir: &std::path::Path, is_archived: bool) -> Vec<Found> {
+    let disk = RealDisk::default();
+    let Ok(listed) = disk.list(dir) else { return Vec::new() };
+    let mut found: Vec<Found> = listed
+        .into_iter()
+        .filter(|entry| entry.kind == NodeKind::Directory)
+        .filter_map(|entry| {
+            let id = layout::batch_of_directory(&entry.name)?.ok()?;
+            let paths = BatchPaths::at(dir.join(&entry.name));
+            let is_batch = disk.look(&paths.batch()).ok().flatten().is_some();
+            is_batch.then_some(Found { id, paths, is_archived })
+        })
+        .collect();
+    found.sort_by_key(|one| (one.id.number().unwrap_or(u64::MAX), one.id.clone()));
+    found
+}
+
+/// The batch that a name means.
+pub fn batch(desk: &Desk, name: &str) -> Result<Found, Trouble> {
+    let id = name.strip_prefix("batch-").unwrap_or(name);
+    let mut all = active(desk);
+    all.extend(archived(desk));
+    let known: Vec<String> = all.iter().map(|one| one.id.to_string()).collect();
+    if let Some(found) = all.into_iter().find(|one| one.id.as_str() == id) {
+        return Ok(found);
+    }
+    let trouble = Trouble::new(Exit::BadRequest, format!("there is no batch '{id}' on this bus"));
+    Err(match settings::nearest(id, known.iter().map(String::as_str)) {
+        Some(near) => trouble.hint(format!("did you mean batch {near}?")),
+        None if known.is_empty() => trouble.hint("nothing has been run here yet: `wk run PLAN.md`"),
+        None => trouble.hint(format!("known batches: {}", known.join(", "))),
+    })
+}
+
+/// The batch that is meant when none is named: the only active one, else the last archived.
+pub fn batch_or_only(desk: &Desk, name: Option<&str>) -> Result<Found, Trouble> {
+    if let Some(name) = name {
+        return batch(desk, name);
+    }
+    let mut running = active(desk);
+    match running.len() {
+        1 => Ok(running.remove(0)),
+        0 => archived(desk).pop().ok_or_else(|| {
+            Trouble::new(Exit::BadRequest, "there is no batch on this bus")
+                .hint("`wk run PLAN.md` runs one; --root DIR names another bus")
+        }),
+        _ => {
+            let ids: Vec<String> = running.iter().map(|one| one.id.to_string()).collect();
+            Err(Trouble::new(Exit::BadRequest, "several batches are under way; name one")
+                .hint(format!("they are {}", ids.join(", "))))
+        }
+    }
+}
+
+/// A task with its batch's state and journal.
+pub struct FoundTask {
+    pub batch: Found,
+    pub state: BatchState,
+    pub entries: Vec<Entry>,
+    pub task: TaskIx,
+}
+
+/// The task that a name means: `BATCH/TASK`, or `TASK` where that is clear.
+pub fn task(desk: &Desk, name: &str) -> Result<FoundTask, Trouble> {
+    let disk = RealDisk::default();
+    if let Some((batch_name, task_name)) = name.split_once('/') {
+        let found = batch(desk, batch_name)?;
+        let (state, entries) = found.load(&disk)?;
+        return match state.find(task_name) {
+            Some(task) => Ok(FoundTask { batch: found, state, entries, task }),
+            None => Err(no_task(&state, &found, task_name)),
+        };
+    }
+    let mut matches: Vec<FoundTask> = Vec::new();
+    for group in [active(desk), archived(desk)] {
+        for found in group {
+            let Ok((state, entries)) = found.load(&disk) else { continue };
+            if let Some(task) = state.find(name) {
+                matches.push(FoundTask { batch: found, state, entries, task });
+            }
+        }
+        // An archive is asked only where no active batch knows the task.
+        if !matches.is_empty() {
+            break;
+        }
+    }
+    // Of archived batches the newest is meant; of active ones it must be clear.
+    let is_clear = matches.len() == 1 || matches.iter().all(|one| one.batch.is_archived);
+    match matches.pop() {
+        Some(found) if is_clear => Ok(found),
+        Some(last) => {
+            let mut names: Vec<String> =
+                matches.iter().map(|one| format!("{}/{name}", one.batch.id)).collect();
+            names.push(format!("{}/{name}", last.batch.id));
+            Err(Trouble::new(Exit::BadRequest, format!("several batches have a task '{name}'"))
+                .hint(format!("name one: {}", names.join(", "))))
+        }
+        None => Err(Trouble::new(Exit::BadRequest, format!("no batch on this bus has a task '{name}'"))
+            .hint("`wk status` lists batches and tasks; a task is named BATCH/TASK")),
+    }
+}
+
+fn no_task(state: &BatchState, found: &Found, name: &str) -> Trouble {
+    let keys = || state.tasks.iter().map(|task| task.spec.key.as_str());
+    let trouble = Trouble::new(Exit::BadRequest, format!("batch {} has no task '{name}'", found.id));
+    match settings::nearest(name, keys()) {
+        Some(near) => trouble.hint(format!("did you mean {}/{near}?", found.id)),
+        None => trouble.hint(format!("`wk status {}` lists them", found.id)),
+    }
+}
