@@ -22,6 +22,7 @@ const BATCH_PREFIX: &str = "batch-";
 const TASK_PREFIX: &str = "task-";
 const HEARTBEAT_ENDING: &str = ".hb";
 const RESULT_ENDING: &str = ".result.json";
+const REASON_ENDING: &str = ".reason.json";
 /// The directory for wishes; a change in it is a change of its batch.
 pub const CONTROL: &str = "control";
 
@@ -305,8 +306,13 @@ pub fn is_loose_spec(name: &str) -> bool {
 /// The reason's place beside a file in quarantine.
 pub fn reason_beside(target: &Path) -> PathBuf {
     let mut name = target.file_name().unwrap_or_default().to_owned();
-    name.push(".reason.json");
+    name.push(REASON_ENDING);
     target.with_file_name(name)
+}
+
+/// Whether a file in quarantine is the reason of another one.
+pub fn is_reason(name: &OsStr) -> bool {
+    name.to_string_lossy().ends_with(REASON_ENDING)
 }
 
 /// The task that a loose spec's file name stands for, if it names one.

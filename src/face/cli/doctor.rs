@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::{Desk, Exit, Outcome, locate, terminal};
 use crate::bus::lease::Lease;
 use crate::bus::wake::Wake;
-use crate::bus::{Disk, Durability, RealDisk, journal, platform, real_disk};
+use crate::bus::{Disk, Durability, RealDisk, journal, layout, platform, real_disk};
 
 /// Measures what this file system and machine can do, and says what to change.
 #[derive(Args)]
@@ -277,8 +277,7 @@ fn journals(desk: &Desk) -> Vec<Finding> {
 
 fn quarantine(desk: &Desk) -> Option<Finding> {
     let listed = RealDisk::default().list(&desk.layout.quarantine()).ok()?;
-    let refused =
-        listed.iter().filter(|entry| !entry.name.to_string_lossy().ends_with(".reason.json")).count();
+    let refused = listed.iter().filter(|entry| !layout::is_reason(&entry.name)).count();
     (refused > 0).then(|| {
         Finding::note(
             "quarantine",
