@@ -362,7 +362,10 @@ fn functions(file: &Source) -> Vec<(usize, String, usize)> {
 }
 
 fn without_comment(line: &str) -> &str {
-    let at = line.match_indices("//").map(|(at, _)| at).find(|at| line[..*at].matches('"').count() % 2 == 0);
+    let at = line
+        .match_indices("//")
+        .map(|(at, _)| at)
+        .find(|at| line[..*at].matches('"').count().is_multiple_of(2));
     &line[..at.unwrap_or(line.len())]
 }
 

@@ -3,6 +3,7 @@
 //! Pure: bytes in, values out. Who reads the file, names the batch and writes it down is somewhere else.
 //! `markdown` and `plan_json` know the two spellings of a plan; `settle` judges what either of them found.
 
+mod dependencies;
 mod draft;
 mod field;
 mod markdown;

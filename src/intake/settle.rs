@@ -6,9 +6,8 @@ use std::borrow::Cow;
 
 use super::draft::{Draft, Findings, Item, Phase, Slot};
 use super::field::Field;
-use super::names::Names;
 use super::say::{self, quote};
-use super::{DEPENDENCIES_MAX, FILES_MAX, Plan, value};
+use super::{FILES_MAX, Plan, dependencies, value};
 use crate::graph;
 use crate::model::batch::FileConflict;
 use crate::model::{Gate, Limits, OnFileConflict, Seconds, Settings, Task, TaskKey, containment};
@@ -20,7 +19,7 @@ const CYCLE_LABELS_MAX: usize = 2_000;
 pub(super) fn settle(draft: Draft<'_>, findings: &mut Findings) -> Option<Plan> {
     let Draft { own_id, settings, phases } = draft;
     let keys: Vec<Option<TaskKey>> = phases.iter().map(|phase| check_phase(phase, findings)).collect();
-    let dependencies = resolve(&phases, findings);
+    let dependencies = dependencies::resolve(&phases, findings);
     let order = graph::order(&dependencies);
     let order = order.map_err(|cycles| say_cycles(&cycles, &phases, findings)).ok();
     let conflicts = match &order {
@@ -55,7 +54,7 @@ fn check_phase(phase: &Phase<'_>, findings: &mut Findings) -> Option<TaskKey> {
             None
         }
     };
-    if let Some(task_id) = &phase.task_id
+    if let Some(task_id) = phase.task_id()
         && let Err(defect) = TaskKey::parse(task_id)
         && key.is_some()
     {
@@ -110,31 +109,6 @@ fn check_files(phase: &Phase<'_>, findings: &mut Findings) {
             findings.defect(file.spot, "path_not_contained", message, "name a file inside the work tree");
         }
     }
-}
-
-fn resolve(phases: &[Phase<'_>], findings: &mut Findings) -> Vec<Vec<usize>> {
-    let mut names = Names::of(phases, findings);
-    let mut seen = vec![0; phases.len()];
-    let mut dependencies = Vec::with_capacity(phases.len());
-    for (index, phase) in phases.iter().enumerate() {
-        let needs = match &phase.dependencies {
-            Slot::Given(items, spot) => {
-                let needs = names.resolve(items, index, &mut seen, findings);
-                if needs.len() > DEPENDENCIES_MAX {
-                    let count = needs.len();
-                    let message = format!(
-                        "Phase '{}' has {count} dependencies; at most {DEPENDENCIES_MAX}",
-                        quote(phase.name())
-                    );
-                    findings.defect(*spot, "too_many_dependencies", message, "put a phase in between");
-                }
-                needs
-            }
-            Slot::Absent | Slot::Refused => Vec::new(),
-        };
-        dependencies.push(needs);
-    }
-    dependencies
 }
 
 fn say_cycles(cycles: &[Vec<usize>], phases: &[Phase<'_>], findings: &mut Findings) {
@@ -217,7 +191,7 @@ fn say_conflict(
 }
 
 fn limits_of(phase: &Phase<'_>, settings: &Settings, findings: &mut Findings) -> Limits {
-    let own = &phase.limits;
+    let own = phase.rare().map(|rare| rare.limits).unwrap_or_default();
     let limits = Limits {
         timeout: own.timeout.map_or(settings.timeout, Seconds),
         heartbeat_timeout: own.heartbeat_timeout.map_or(settings.heartbeat_timeout, Seconds),
@@ -263,15 +237,22 @@ fn warn_of_short_span(
     }
 }
 
-fn task_of(phase: Phase<'_>, key: TaskKey, dependencies: Vec<TaskKey>, stage: u32, limits: Limits) -> Task {
+fn task_of(
+    mut phase: Phase<'_>,
+    key: TaskKey,
+    dependencies: Vec<TaskKey>,
+    stage: u32,
+    limits: Limits,
+) -> Task {
+    let rare = phase.take_rare();
     let label = &phase.label;
     Task {
-        task_id: phase.task_id.unwrap_or_else(|| ["phase-", label].concat()),
+        task_id: rare.task_id.unwrap_or_else(|| ["phase-", label].concat()),
         phase_name: match phase.title.is_empty() {
             true => ["Phase ", label].concat(),
             false => ["Phase ", label, ": ", &phase.title].concat(),
         },
-        kind: phase.kind.unwrap_or_else(|| value::task_type_of(&phase.title)),
+        kind: rare.kind.unwrap_or_else(|| value::task_type_of(&phase.title)),
         key,
         goal: phase.goal.given().map(trimmed).unwrap_or_default(),
         steps: phase.steps.into_iter().map(Cow::into_owned).collect(),
@@ -285,11 +266,11 @@ fn task_of(phase: Phase<'_>, key: TaskKey, dependencies: Vec<TaskKey>, stage: u3
             .into_iter()
             .map(|text| Gate::of(text.into_owned()))
             .collect(),
-        conflict_notes: phase.conflict_notes.map(Cow::into_owned).filter(|notes| !value::is_none(notes)),
-        agent: phase.agent.map(Cow::into_owned),
-        command: phase.command,
+        conflict_notes: rare.conflict_notes.map(Cow::into_owned).filter(|notes| !value::is_none(notes)),
+        agent: rare.agent.map(Cow::into_owned),
+        command: rare.command,
         limits,
-        extra: phase.extra,
+        extra: rare.extra,
     }
 }
 
