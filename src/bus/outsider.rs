@@ -2,6 +2,8 @@
 //!
 //! Everything here is what a ten-line shell script could do by hand; it only does it atomically.
 
+#![expect(clippy::disallowed_methods, reason = "a hard link is the last way to take a name exclusively")]
+
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -122,7 +124,7 @@ pub fn read_offer(
     let Content::Bytes { bytes, .. } = content else { return Ok(None) };
     let Ok(object) = json::parse_object(&bytes) else { return Ok(None) };
     let text = |name: &str| object.get(name).and_then(|value| value.as_str());
-    let attempt = object.get("attempt").and_then(|value| value.as_u64()).and_then(Attempt::from_wire);
+    let attempt = object.get("attempt").and_then(serde_json::Value::as_u64).and_then(Attempt::from_wire);
     let Some(attempt) = attempt else { return Ok(None) };
     Ok(Some(Offer {
         batch: batch.clone(),

@@ -35,7 +35,7 @@ pub fn refuse(
     let target = dir.join(numbered_name(disk, &dir, path)?);
     let reason = reason_bytes(layout, path, defects, at);
     // The reason first: a refused file never lies there unexplained.
-    let reason_path = reason_beside(&target);
+    let reason_path = super::layout::reason_beside(&target);
     disk.publish(&reason_path, &reason, Durability::Unsynced)
         .map_err(BusError::of("publish", &reason_path))?;
     match disk.rename(path, &target, Durability::Unsynced) {
@@ -43,13 +43,6 @@ pub fn refuse(
         Err(error) if is_absent(&error) => Ok(None),
         Err(error) => Err(BusError::of("quarantine", path)(error)),
     }
-}
-
-/// The reason's place beside a file in quarantine.
-pub fn reason_beside(target: &Path) -> PathBuf {
-    let mut name = target.file_name().unwrap_or_default().to_owned();
-    name.push(".reason.json");
-    target.with_file_name(name)
 }
 
 fn reason_bytes(layout: &Layout, path: &Path, defects: &[Defect], at: WallTime) -> Vec<u8> {

@@ -3,6 +3,8 @@
 //! Each verb counts as one operation. With `WK_CRASH_AT=n` the process dies, as by SIGKILL, just before its
 //! n-th one: the crash test walks through all of them.
 
+#![expect(clippy::disallowed_methods, reason = "this is where the disk is touched")]
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

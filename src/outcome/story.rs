@@ -204,7 +204,7 @@ impl<'a> Teller<'a> {
         }
         match (&held, &self.held) {
             (Some((label, file)), _) => {
-                self.say(entry, format!("ready, but {label} holds {file}: they run one after the other"))
+                self.say(entry, format!("ready, but {label} holds {file}: they run one after the other"));
             }
             (None, Some((label, file))) if self.past.tasks[ix].phase == Phase::Ready => {
                 self.say(entry, format!("{label} no longer holds {file}"));

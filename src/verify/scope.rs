@@ -82,7 +82,7 @@ pub fn record_scope(disk: &impl Disk, root: &Path, task: &Task) -> Scope {
 }
 
 /// Notes what was touched without being claimed, and what was declared but not touched.
-pub fn add_drift(
+pub(super) fn add_drift(
     disk: &impl Disk,
     root: &Path,
     task: &Task,

@@ -207,7 +207,7 @@ fn keep_late<D: Disk>(
     because: &LateBecause,
 ) -> Result<(), TurnError> {
     let short: String = sha256.chars().filter(char::is_ascii_alphanumeric).take(12).collect();
-    let target = paths.late().join(format!("task-{key}.{short}.result.json"));
+    let target = paths.late_result(key, &short);
     if exists(context, &target)? {
         return Ok(());
     }
@@ -218,7 +218,7 @@ fn keep_late<D: Disk>(
         if holds(context, &place, bus::RESULT_BYTES_MAX, sha256)? {
             let mut reason = serde_json::to_vec_pretty(because).expect("a reason has only string keys");
             reason.push(b'\n');
-            publish(context, &bus::quarantine::reason_beside(&target), &reason, Durability::Unsynced)?;
+            publish(context, &bus::layout::reason_beside(&target), &reason, Durability::Unsynced)?;
             return move_away(context, &place, &target);
         }
     }

@@ -50,8 +50,10 @@ impl<D: Disk> Watcher<D> {
             listed.sort_by(|a, b| a.name.cmp(&b.name));
             for entry in listed {
                 let name = entry.name.to_string_lossy().into_owned();
-                let is_message = !layout::is_dropping(&name)
-                    && (is_inbox || (entry.kind != NodeKind::Directory && name.ends_with(".json")));
+                let is_message = match is_inbox {
+                    true => !layout::is_dropping(&name),
+                    false => entry.kind != NodeKind::Directory && layout::is_loose_spec(&name),
+                };
                 if !is_message {
                     continue;
                 }
@@ -241,9 +243,7 @@ impl<D: Disk> Watcher<D> {
         let mut highest = self.intake.highest.unwrap_or(0);
         for dir in [self.layout.tasks(), self.layout.archive(), self.layout.results()] {
             for entry in self.disk.list(&dir).map_err(BusError::of("list", &dir))? {
-                let name = entry.name.to_string_lossy();
-                let stem = name.strip_suffix(".result.json").unwrap_or(&name);
-                if let Some(Ok(id)) = layout::batch_of_directory(std::ffi::OsStr::new(stem)) {
+                if let Some(id) = layout::batch_of_entry(&entry.name) {
                     highest = highest.max(id.number().unwrap_or(0));
                 }
             }
@@ -357,25 +357,8 @@ impl<D: Disk> Watcher<D> {
     }
 
     fn open_batch(&self, id: &BatchId, now: Now) -> Batch {
-        let settings = &self.settings;
-        Batch {
-            version: 1,
-            id: id.clone(),
-            origin: Origin::Specs,
-            source: Source { name: format!("batch-{id}"), sha256: String::new() },
-            accepted_at: now.wall,
-            parallel_limit: settings.parallel_limit,
-            stage_timeout: settings.stage_timeout,
-            batch_timeout: settings.batch_timeout,
-            close_after: settings.close_after,
-            require: settings.require,
-            on_file_conflict: settings.on_file_conflict,
-            backoff: settings.backoff,
-            price_per_million_tokens: settings.price_per_million_tokens,
-            file_conflicts: Vec::new(),
-            warnings: Vec::new(),
-            tasks: Vec::new(),
-        }
+        let source = Source { name: format!("batch-{id}"), sha256: String::new() };
+        Batch::new(id.clone(), Origin::Specs, source, now.wall, &self.settings)
     }
 
     fn turn_away(

@@ -14,11 +14,11 @@ use crate::decide::{Checked, Glance, Now, Observed, ResultSeen, SignSeen, SpecSe
 use crate::format::{heartbeat, result, spec, take, wish};
 use crate::model::event::Sign;
 use crate::model::state::{Phase, TaskIx};
-use crate::model::{Attempt, Claim, Defect, Place, TaskKey};
+use crate::model::{Attempt, Claim, Defect, Place, TaskKey, Verdict};
 use crate::verify;
 
 /// Looks at the batch. Also returns the wishes that were read: they are removed once they are granted.
-pub fn look<D: Disk>(
+pub(super) fn look<D: Disk>(
     kept: &mut Kept,
     context: &Context<'_, D>,
     attention: &Attention,
@@ -35,7 +35,7 @@ pub fn look<D: Disk>(
             for name in names {
                 look_at_name(kept, context, name, now, &mut observed)?;
             }
-            if names.iter().any(|name| name == "control") {
+            if names.iter().any(|name| name == bus::layout::CONTROL) {
                 look_at_wishes(kept, context, now, &mut observed, &mut granted)?;
             }
         }
@@ -98,7 +98,7 @@ fn refuse_bad_name<D: Disk>(
 }
 
 /// Looks into a task's drop box.
-pub fn look_at_result<D: Disk>(
+pub(super) fn look_at_result<D: Disk>(
     kept: &mut Kept,
     context: &Context<'_, D>,
     task: TaskIx,
@@ -196,7 +196,7 @@ fn collect<D: Disk>(
         {
             attempt
         }
-        _ => return Ok(Some(Checked { claim, verdict: Default::default() })),
+        _ => return Ok(Some(Checked { claim, verdict: Verdict::default() })),
     };
     let from = kept.paths.result(&state.spec.key);
     let to = kept.paths.attempt(&state.spec.key, current).result();
@@ -438,7 +438,7 @@ fn glance<D: Disk>(
 }
 
 /// What names the content in the journal: the hash of bytes, or what kept them from being read.
-pub fn identity_of(content: &Content) -> String {
+pub(super) fn identity_of(content: &Content) -> String {
     match content {
         Content::Bytes { bytes, .. } => bus::sha256(bytes),
         Content::TooLarge { size } => format!("size:{size}"),
@@ -450,7 +450,7 @@ pub fn identity_of(content: &Content) -> String {
 }
 
 /// Why a file cannot be read at all.
-pub fn unreadable(content: &Content, limit: u64) -> Defect {
+pub(super) fn unreadable(content: &Content, limit: u64) -> Defect {
     let (rule, message, remedy) = match content {
         Content::TooLarge { size } => (
             "too_large",

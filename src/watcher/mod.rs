@@ -150,7 +150,7 @@ impl<D: Disk> Watcher<D> {
             ended: BTreeMap::new(),
             candidates: BTreeSet::new(),
         };
-        watcher.sweep_temporary()?;
+        watcher.sweep_temporary();
         watcher.find_batches(now)?;
         Ok(watcher)
     }
@@ -309,7 +309,7 @@ impl<D: Disk> Watcher<D> {
     }
 
     /// Removes temporary files that a crashed watcher left: only our own, only in our own directories.
-    fn sweep_temporary(&mut self) -> Result<(), TurnError> {
+    fn sweep_temporary(&self) {
         for dir in [self.layout.bus(), self.layout.results(), self.layout.quarantine()] {
             let Ok(listed) = self.disk.list(&dir) else { continue };
             for entry in listed {
@@ -321,6 +321,5 @@ impl<D: Disk> Watcher<D> {
                 }
             }
         }
-        Ok(())
     }
 }

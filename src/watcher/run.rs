@@ -1,7 +1,6 @@
 //! The live loop: wait for an event or for time, take a turn, write projections. `wk watch` and `wk run`.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
@@ -44,6 +43,7 @@ pub struct Session {
 }
 
 /// The present, for people.
+#[expect(clippy::disallowed_methods, reason = "the one place that asks for the time")]
 pub fn wall_now() -> WallTime {
     let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     WallTime(since_1970.map_or(0, |span| span.as_millis() as i64))
@@ -262,7 +262,7 @@ fn focus_on<D: Disk>(watcher: &Watcher<D>, hints: &Hints) -> Focus {
             continue;
         }
         let (dir, name) = match parent.file_name() {
-            Some(control) if control == "control" => (parent.parent(), OsString::from("control")),
+            Some(control) if control == layout::CONTROL => (parent.parent(), control.to_owned()),
             _ => (Some(parent), name.to_owned()),
         };
         let id = dir.and_then(Path::file_name).and_then(layout::batch_of_directory);

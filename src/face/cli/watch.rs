@@ -78,7 +78,7 @@ fn once(desk: &Desk) -> Outcome {
     if desk.json {
         let finished: Vec<_> =
             report.finished.iter().map(|(id, status)| (id.to_json(), status.word())).collect();
-        let active: Vec<_> = watcher.batches.keys().map(|id| id.to_json()).collect();
+        let active: Vec<_> = watcher.batches.keys().map(crate::model::id::BatchId::to_json).collect();
         super::print_json(&serde_json::json!({ "finished": finished, "active": active }));
     }
     Ok(Exit::Done)

@@ -87,7 +87,7 @@ impl BatchState {
             suspicions: 0,
             batch,
         };
-        for task in state.batch.clone().tasks.iter() {
+        for task in &state.batch.clone().tasks {
             state.add(Arc::new(task.clone()));
         }
         state
@@ -105,6 +105,23 @@ impl BatchState {
     /// Whether nothing more can happen in this batch but its end.
     pub fn is_settled(&self) -> bool {
         self.unsettled == 0
+    }
+
+    /// How the batch ends, once all its tasks have: the first rule that fits. A batch that nobody gave a
+    /// task achieved nothing, and is a failure.
+    pub fn status(&self) -> BatchStatus {
+        let succeeded: usize = self.stages.iter().map(|stage| stage.succeeded).sum();
+        if self.cancel.is_some() {
+            BatchStatus::Cancelled
+        } else if self.timed_out {
+            BatchStatus::Timeout
+        } else if succeeded == 0 {
+            BatchStatus::Failure
+        } else if succeeded == self.tasks.len() {
+            BatchStatus::Success
+        } else {
+            BatchStatus::PartialSuccess
+        }
     }
 
     /// The task that keeps this one from starting because both declare a file.
