@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 /// Whether a change must survive a loss of power once the call returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
@@ -52,6 +54,41 @@ pub struct Look {
     pub modified_ns: i128,
     pub changed_ns: i128,
     pub links: u64,
+}
+
+/// A look as JSON holds it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WireLook {
+    kind: String,
+    inode: u64,
+    size: u64,
+    modified_ns: String,
+    changed_ns: String,
+}
+
+impl WireLook {
+    pub fn of(look: &Look) -> Self {
+        WireLook {
+            kind: look.kind.word().to_owned(),
+            inode: look.inode,
+            size: look.size,
+            // As text: JSON numbers do not hold nanoseconds since 1970 exactly everywhere.
+            modified_ns: look.modified_ns.to_string(),
+            changed_ns: look.changed_ns.to_string(),
+        }
+    }
+
+    pub fn to_look(&self) -> Option<Look> {
+        let kinds = [NodeKind::File, NodeKind::Directory, NodeKind::Symlink, NodeKind::Special];
+        Some(Look {
+            kind: kinds.into_iter().find(|kind| kind.word() == self.kind)?,
+            inode: self.inode,
+            size: self.size,
+            modified_ns: self.modified_ns.parse().ok()?,
+            changed_ns: self.changed_ns.parse().ok()?,
+            links: 1,
+        })
+    }
 }
 
 /// What reading a file gave.

@@ -154,8 +154,12 @@ fn is_worked_on(disk: &impl Disk, paths: &BatchPaths, offer: &Offer) -> Result<b
 /// Creates a file whole and only once; `false` if somebody was first.
 fn create_once(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
     let dir = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut staged = tempfile::Builder::new().prefix(real_disk::TEMPORARY_PREFIX).tempfile_in(dir)?;
+    let mut staged = tempfile::Builder::new()
+        .prefix(real_disk::TEMPORARY_PREFIX)
+        .permissions(std::fs::Permissions::from_mode(0o644))
+        .tempfile_in(dir)?;
     staged.write_all(bytes)?;
     match rustix::fs::renameat_with(CWD, staged.path(), CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => {

@@ -49,10 +49,22 @@ pub(super) fn judge_stages(turn: &mut Turn<'_>) {
 /// A batch over its limit ends whatever has not ended.
 pub(super) fn judge_batch(turn: &mut Turn<'_>) {
     let Some(limit) = turn.state.batch.batch_timeout else { return };
-    if turn.now.clock.since(turn.state.accepted_clock) <= limit.millis() || turn.state.is_settled() {
-        return;
+    if is_over_its_limit(turn.state, turn.now) {
+        end_everything(turn, &Reason::BatchTimeout { limit });
     }
-    end_everything(turn, &Reason::BatchTimeout { limit });
+}
+
+/// Whether the batch has used up its time. Only a full scan may draw the consequence.
+pub fn is_over_its_limit(state: &BatchState, now: Now) -> bool {
+    let Some(limit) = state.batch.batch_timeout else { return false };
+    now.clock.since(state.accepted_clock) > limit.millis() && !state.is_settled()
+}
+
+/// Whether a task's stage has used up its time.
+pub(super) fn is_stage_over(state: &BatchState, task: &TaskState, now: Tick) -> bool {
+    let index = task.spec.stage.max(1) as usize - 1;
+    let clock = &state.stages[index];
+    clock.is_running() && clock.spent_ms(now) > state.stage_limit(index).millis()
 }
 
 /// Ends every task that has not ended, for one reason.

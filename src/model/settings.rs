@@ -185,7 +185,7 @@ pub const SETTINGS: &[Setting] = &[
     setting!(
         "stage_timeout_seconds",
         OPTIONAL_SPAN,
-        "longest (1 + max_retries) x timeout_seconds in the stage",
+        "the sum of (1 + max_retries) x timeout_seconds over the stage",
         "how long a stage's tasks may run in all; then they are ended without retry",
         |s, v| s.stage_timeout = v.span()
     ),

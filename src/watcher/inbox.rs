@@ -20,7 +20,7 @@ use crate::model::{BatchId, Defect, Event, Place, TaskKey};
 /// What is remembered of files that are still being written.
 #[derive(Default)]
 pub(super) struct Intake {
-    settling: Settling,
+    pub(super) settling: Settling,
     /// Highest numbered batch that was ever seen; found once, then kept.
     highest: Option<u64>,
 }
@@ -87,8 +87,9 @@ impl<D: Disk> Watcher<D> {
             other => Err(vec![unreadable(other, bus::PLAN_BYTES_MAX)]),
         };
         match drafted {
+            // Half a Markdown plan reads like a whole one: it must be at rest, or nobody can be writing it.
             Ok(batch)
-                if self.disk.has_writer(path) == Some(true) && !self.is_at_rest(path, &content, now) =>
+                if self.disk.has_writer(path) != Some(false) && !self.is_at_rest(path, &content, now) =>
             {
                 log::debug!("{}: still being written, would be batch {}", path.display(), batch.id);
             }
@@ -228,14 +229,26 @@ impl<D: Disk> Watcher<D> {
         let exists = |path: &Path| -> Result<bool, TurnError> {
             Ok(self.disk.look(path).map_err(BusError::of("look at", path))?.is_some())
         };
+        let paths = self.layout.batch(id);
         let message = if exists(self.layout.archived(id).dir())? || exists(&self.layout.batch_result(id))? {
             format!("batch {id} was archived")
-        } else if exists(self.layout.batch(id).dir())? {
+        } else if exists(&paths.batch())? || self.has_specs(&paths)? {
             format!("batch {id} is already on this bus")
         } else {
             return Ok(None);
         };
         Ok(Some(Defect::field("batch_exists", "batch_id", message, "choose another id, or leave it out")))
+    }
+
+    /// Whether somebody has begun to drop specs there.
+    fn has_specs(&self, paths: &layout::BatchPaths) -> Result<bool, TurnError> {
+        match self.disk.list(paths.dir()) {
+            Ok(listed) => {
+                Ok(listed.iter().any(|entry| matches!(bus::BusName::of(&entry.name), bus::BusName::Spec(_))))
+            }
+            Err(error) if bus::disk::is_absent(&error) => Ok(false),
+            Err(error) => Err(BusError::of("list", paths.dir())(error).into()),
+        }
     }
 
     /// The highest number that a batch of this bus ever had.
@@ -257,20 +270,22 @@ impl<D: Disk> Watcher<D> {
         let making = self.layout.batch_in_the_making(&batch.id);
         let (dir, control) = (making.dir().to_owned(), making.control());
         self.disk.make_dirs(&control).map_err(BusError::of("make", &control))?;
-        let bytes = serde_json::to_vec_pretty(&batch).expect("a batch has only string keys");
-        let path = making.batch();
-        self.disk.publish(&path, &bytes, Durability::Synced).map_err(BusError::of("publish", &path))?;
+        for path in [making.request(), making.journal()] {
+            // Left by an acceptance that was interrupted: it never was a batch.
+            if self.disk.look(&path).map_err(BusError::of("look at", &path))?.is_some() {
+                self.disk.remove_file(&path).map_err(BusError::of("remove", &path))?;
+            }
+        }
         if let Some(request) = request {
             let path = making.request();
             self.disk.publish(&path, request, Durability::Synced).map_err(BusError::of("publish", &path))?;
         }
-        let path = making.journal();
-        if self.disk.look(&path).map_err(BusError::of("look at", &path))?.is_some() {
-            // Left by an acceptance that was interrupted: it never was a batch.
-            self.disk.remove_file(&path).map_err(BusError::of("remove", &path))?;
-        }
         let stamp = Stamp { epoch: self.epoch, at: now.wall, clock: now.clock };
-        Journal::fresh(path).commit(&self.disk, stamp, &[Event::Accepted { tasks: batch.tasks.len() }])?;
+        let accepted = [Event::Accepted { tasks: batch.tasks.len() }];
+        Journal::fresh(making.journal()).commit(&self.disk, stamp, &accepted)?;
+        let bytes = serde_json::to_vec_pretty(&batch).expect("a batch has only string keys");
+        let path = making.batch();
+        self.disk.publish(&path, &bytes, Durability::Synced).map_err(BusError::of("publish", &path))?;
         let target = self.layout.batch(&batch.id);
         self.disk.move_tree(&dir, target.dir()).map_err(BusError::of("publish", target.dir()))?;
         Ok(())

@@ -61,9 +61,9 @@ fn look_at_name<D: Disk>(
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
     match BusName::of(name) {
-        BusName::Result(key) => match kept.state.find(key.as_str()) {
-            Some(task) if kept.state.key(task) == &key => look_at_result(kept, context, task, now, observed)?,
-            _ => note_odd(kept, name, "a result for a task that this batch does not have"),
+        BusName::Result(key) => match kept.state.find_key(&key) {
+            Some(task) => look_at_result(kept, context, task, now, observed)?,
+            None => note_odd(kept, name, "a result for a task that this batch does not have"),
         },
         BusName::Take(key, attempt) => look_at_take(kept, context, &key, attempt, observed)?,
         BusName::Spec(key) => look_at_spec(kept, context, key, now, observed)?,
@@ -237,10 +237,7 @@ fn look_at_collected<D: Disk>(
     _now: Now,
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
-    let (Phase::Offered { attempt, .. } | Phase::Running { attempt, .. }) = kept.state.tasks[task].phase
-    else {
-        return Ok(());
-    };
+    let Some(attempt) = kept.state.tasks[task].live_attempt() else { return Ok(()) };
     let path = kept.paths.attempt(kept.state.key(task), attempt).result();
     let content = context.disk.read(&path, bus::RESULT_BYTES_MAX).map_err(BusError::of("read", &path))?;
     let Content::Bytes { bytes, .. } = content else { return Ok(()) };
@@ -258,7 +255,7 @@ fn look_at_take<D: Disk>(
     attempt: Attempt,
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
-    let Some(task) = kept.state.find(key.as_str()) else { return Ok(()) };
+    let Some(task) = kept.state.find_key(key) else { return Ok(()) };
     let is_offered =
         matches!(kept.state.tasks[task].phase, Phase::Offered { attempt: out, .. } if out == attempt);
     if !is_offered {
@@ -281,7 +278,7 @@ fn look_at_spec<D: Disk>(
     now: Now,
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
-    if kept.state.find(key.as_str()).is_some_and(|known| kept.state.key(known) == &key) {
+    if kept.state.find_key(&key).is_some() {
         return Ok(());
     }
     let path = kept.paths.spec(&key);
@@ -362,6 +359,11 @@ fn look_at_wishes<D: Disk>(
             other => (Err(vec![unreadable(&other, bus::NOTE_BYTES_MAX)]), None),
         };
         match read {
+            Ok(wish) if !is_about_this_batch(kept, &wish) => {
+                let message = "this batch has no such task";
+                let defect = Defect::field("unknown_task", "task", message, "`wk status` lists the tasks");
+                bus::quarantine::refuse(context.disk, context.layout, &path, &[defect], now.wall)?;
+            }
             Ok(wish) => {
                 observed.wishes.push(WishSeen { task: wish.task, by: wish.by, why: wish.why });
                 granted.push(path);
@@ -377,6 +379,10 @@ fn look_at_wishes<D: Disk>(
         }
     }
     Ok(())
+}
+
+fn is_about_this_batch(kept: &Kept, wish: &wish::Wish) -> bool {
+    wish.task.as_ref().is_none_or(|task| kept.state.find(task.as_str()).is_some())
 }
 
 fn look_at_heartbeats<D: Disk>(

@@ -52,6 +52,9 @@ impl<D: Disk> Context<'_, D> {
 pub enum TurnError {
     #[error(transparent)]
     Bus(#[from] BusError),
+    /// The journal could not be written or synced.
+    #[error(transparent)]
+    Commit(BusError),
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error("the journal does not fit the batch: {0}")]
@@ -64,7 +67,9 @@ impl TurnError {
     /// Whether the cause is the bus itself, not one batch's files.
     pub fn is_bus_wide(&self) -> bool {
         match self {
-            TurnError::Bus(error) | TurnError::Journal(JournalError::Disk(error)) => error.is_bus_wide(),
+            TurnError::Bus(error)
+            | TurnError::Commit(error)
+            | TurnError::Journal(JournalError::Disk(error)) => error.is_bus_wide(),
             _ => false,
         }
     }
@@ -72,7 +77,9 @@ impl TurnError {
     /// Whether waiting may help: the disk is full, the file system read-only, descriptors are used up.
     pub fn is_passing(&self) -> bool {
         match self {
-            TurnError::Bus(error) | TurnError::Journal(JournalError::Disk(error)) => error.is_passing(),
+            TurnError::Commit(error) => error.is_passing(),
+            // What one file does to us passes when somebody mends it; only the journal must be beyond doubt.
+            TurnError::Bus(_) | TurnError::Journal(JournalError::Disk(_)) => true,
             TurnError::Journal(JournalError::Damaged { .. })
             | TurnError::Fold(_)
             | TurnError::Superseded { .. } => false,
@@ -243,9 +250,7 @@ impl<D: Disk> Watcher<D> {
                 self.batches.insert(id.clone(), kept);
             }
             // The journal could not be synced: what the disk holds is no longer known.
-            Err(error @ (TurnError::Bus(_) | TurnError::Journal(JournalError::Disk(_)))) => {
-                return Err(error);
-            }
+            Err(error @ TurnError::Commit(_)) => return Err(error),
             Err(error) => self.give_up(id, error.to_string()),
         }
         Ok(())
@@ -260,6 +265,15 @@ impl<D: Disk> Watcher<D> {
         if self.told.insert(text.clone()) {
             log::warn!("{text}");
         }
+    }
+
+    /// How far active time had come by the journals' word; every attempt has a full window from there on.
+    pub fn catch_up(&mut self, clock: Tick) -> Tick {
+        let latest = self.batches.values().map(|kept| kept.last_clock).max().unwrap_or_default().max(clock);
+        if latest > clock {
+            self.batches.values_mut().for_each(|kept| kept.pulses.begin_again(latest));
+        }
+        latest
     }
 
     /// Takes over batch directories that are not known yet.

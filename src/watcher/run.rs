@@ -6,10 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::clock::{self, ActiveClock};
-use super::{Focus, TurnError, TurnReport, Watcher, pass};
+use super::{Focus, Kept, TurnError, TurnReport, Watcher, pass};
 use crate::bus::wake::{Hints, Wake};
 use crate::bus::{Disk, RealDisk, layout, platform};
-use crate::decide::Now;
+use crate::decide::{Now, is_over_its_limit};
 use crate::model::WallTime;
 use crate::model::state::Phase;
 use crate::view::snapshot::Mode;
@@ -56,10 +56,11 @@ impl Session {
         layout: crate::bus::Layout,
         settings: crate::model::Settings,
     ) -> Result<Session, TurnError> {
-        let (clock, _) = pass::resume_clock(&disk, &layout, false);
+        let (mut clock, _) = pass::resume_clock(&disk, &layout, false);
         let now = Now { clock: clock.now(), wall: wall_now() };
         let mut wake = Wake::new(settings.events);
-        let watcher = Watcher::open(disk, layout, settings, now)?;
+        let mut watcher = Watcher::open(disk, layout, settings, now)?;
+        clock.raise_to(watcher.catch_up(clock.now()));
         wake.watch(&watcher.layout().inbox());
         wake.watch(&watcher.layout().tasks());
         Ok(Session {
@@ -101,12 +102,13 @@ impl Session {
 
     fn turn(&mut self, hints: &Hints) -> Result<TurnReport, TurnError> {
         let started_ms = platform::monotonic_ms();
-        let is_scan_due = hints.rescan || started_ms >= self.next_scan_ms;
+        let now = self.now();
+        let is_over = self.watcher.batches.values().any(|kept| is_over_its_limit(&kept.state, now));
+        let is_scan_due = hints.rescan || is_over || started_ms >= self.next_scan_ms;
         let focus = match is_scan_due {
             true => Focus::full(),
             false => focus_on(&self.watcher, hints),
         };
-        let now = self.now();
         let report = match self.watcher.turn(&focus, now) {
             Ok(report) => report,
             Err(error) if error.is_passing() => {
@@ -125,6 +127,11 @@ impl Session {
         if report.is_bus_degraded {
             // Nothing could be decided, so the time counts for nobody.
             self.clock.skip_to(ended_ms);
+        }
+        if !is_scan_due && self.watcher.batches.values().any(Kept::has_unsettled) {
+            // What an event showed may still be written: look again when it should have settled.
+            let settle_ms = self.watcher.settings().settle.millis() / 2;
+            self.next_scan_ms = self.next_scan_ms.min(ended_ms + settle_ms.max(SCAN_LEAST_MS));
         }
         let has_new_watch = self.watch_directories(&report);
         if has_new_watch {

@@ -7,17 +7,21 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crate::bus::Look;
+use crate::bus::disk::WireLook;
 use crate::model::{Seconds, Tick};
 
 /// What is remembered of files that did not parse.
 #[derive(Debug, Default)]
 pub(super) struct Settling(HashMap<PathBuf, Sighting>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Sighting {
     look: Option<Look>,
     since: Tick,
 }
+
+/// The same for the next pass of `watch --once`: the path, how the file looked, and since when.
+pub type Remembered = (PathBuf, Option<WireLook>, Tick);
 
 impl Settling {
     /// Whether an unreadable file has had its time. `look` is `None` where it changed while it was read.
@@ -41,6 +45,19 @@ impl Settling {
     /// Whether a file that parses may be taken although somebody has it open: it has not changed for long.
     pub(super) fn is_at_rest(&mut self, path: &Path, look: Look, now: Tick, settle: Seconds) -> bool {
         self.is_settled(path, Some(look), None, now, settle)
+    }
+
+    /// What the next pass must know, so that a file settles across passes.
+    pub(super) fn remember(&self) -> impl Iterator<Item = Remembered> {
+        let of = |(path, sighting): (&PathBuf, &Sighting)| {
+            (path.clone(), sighting.look.as_ref().map(WireLook::of), sighting.since)
+        };
+        self.0.iter().map(of)
+    }
+
+    pub(super) fn recall(&mut self, (path, look, since): &Remembered) {
+        let look = look.as_ref().and_then(WireLook::to_look);
+        self.0.insert(path.clone(), Sighting { look, since: *since });
     }
 
     pub(super) fn forget(&mut self, path: &Path) {

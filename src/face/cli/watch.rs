@@ -66,9 +66,10 @@ impl Watch {
 
 fn once(desk: &Desk) -> Outcome {
     let disk = desk.disk();
-    let (clock, file) = pass::resume_clock(&disk, &desk.layout, true);
+    let (mut clock, file) = pass::resume_clock(&disk, &desk.layout, true);
     let now = Now { clock: clock.now(), wall: wall_now() };
     let mut watcher = Watcher::open(disk, desk.layout.clone(), desk.settings.clone(), now)?;
+    clock.raise_to(watcher.catch_up(clock.now()));
     watcher.recall(&file);
     let report = watcher.pass(&clock, wall_now())?;
     tell(desk, &report);
