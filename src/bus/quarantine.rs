@@ -45,7 +45,8 @@ pub fn refuse(
     }
 }
 
-fn reason_bytes(layout: &Layout, path: &Path, defects: &[Defect], at: WallTime) -> Vec<u8> {
+/// What a refusal says: beside the file in quarantine, and where the agent looks.
+pub fn reason_bytes(layout: &Layout, path: &Path, defects: &[Defect], at: WallTime) -> Vec<u8> {
     let file = path.strip_prefix(layout.bus()).unwrap_or(path).display().to_string();
     let reason = ReasonFile { version: 1, file, refused_at: at, defects };
     let mut bytes = serde_json::to_vec_pretty(&reason).expect("a reason has only string keys");

@@ -3,8 +3,6 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use serde::Serialize;
-
 use super::look::identity_of;
 use super::{Context, TurnError};
 use crate::bus::disk::{BusError, rename_if_present};
@@ -150,19 +148,11 @@ fn tell_agent<D: Disk>(
     defects: &[Defect],
     now: Now,
 ) -> Result<(), TurnError> {
-    #[derive(Serialize)]
-    struct ResultError<'a> {
-        task: &'a TaskKey,
-        refused: &'static str,
-        defects: &'a [Defect],
-    }
     let path = paths.result(key);
     if !holds(context, &path, bus::RESULT_BYTES_MAX, sha256)? {
         return Ok(());
     }
-    let error = ResultError { task: key, refused: "write the result again, corrected", defects };
-    let mut bytes = serde_json::to_vec_pretty(&error).expect("an error file has only string keys");
-    bytes.push(b'\n');
+    let bytes = bus::quarantine::reason_bytes(context.layout, &path, defects, now.wall);
     publish(context, &paths.result_error(key), &bytes, Durability::Unsynced)?;
     bus::quarantine::refuse(context.disk, context.layout, &path, defects, now.wall)?;
     Ok(())
