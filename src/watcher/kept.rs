@@ -12,7 +12,7 @@ use crate::bus::disk::BusError;
 use crate::bus::journal::{Journal, JournalError, Stamp};
 use crate::bus::layout::BatchPaths;
 use crate::bus::{BusName, Content, Disk, Look, PLAN_BYTES_MAX};
-use crate::decide::{self, Now, Pulses};
+use crate::decide::{self, Census, Now, Pulses};
 use crate::model::event::{BatchStatus, Entry, Event};
 use crate::model::state::{BatchState, FoldError, TaskIx};
 use crate::model::{Batch, BatchId, Epoch, Tick};
@@ -113,6 +113,7 @@ impl Kept {
         &mut self,
         context: &Context<'_, D>,
         attention: &Attention,
+        elsewhere: Census,
         now: Now,
     ) -> Result<Turned, TurnError> {
         if self.is_ahead {
@@ -123,6 +124,7 @@ impl Kept {
             return Ok(Turned { changed: false, finished: Some(status) });
         }
         let (mut observed, granted) = look::look(self, context, attention, now)?;
+        observed.elsewhere = elsewhere;
         if observed.full_scan {
             // Result beats death: whoever is about to be given up has its drop box looked at once more.
             for task in decide::condemned(&self.state, &self.pulses, now) {
@@ -142,6 +144,11 @@ impl Kept {
             context.disk.remove_file(&wish).or_else(ignore_absent).map_err(BusError::of("remove", &wish))?;
         }
         Ok(Turned { changed, finished: self.state.finished.map(|(status, _)| status) })
+    }
+
+    /// How this batch's running attempts do.
+    pub fn census(&self, now: Now) -> Census {
+        decide::census(&self.state, &self.pulses, now)
     }
 
     /// After a time in which this batch could not be looked at, every attempt has a full window again.

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use crate::bus::disk::BusError;
 use crate::bus::journal::JournalError;
 use crate::bus::{Disk, Layout, layout, lease};
-use crate::decide::{self, Now, Observed, Pulses};
+use crate::decide::{self, Census, Now, Observed, Pulses};
 use crate::model::event::BatchStatus;
 use crate::model::state::{BatchState, FoldError};
 use crate::model::{BatchId, Epoch, Event, Settings, Tick};
@@ -209,8 +209,14 @@ impl<D: Disk> Watcher<D> {
             ids.dedup();
             ids
         };
+        let census: HashMap<BatchId, Census> = match focus.full {
+            true => self.batches.iter().map(|(id, kept)| (id.clone(), kept.census(now))).collect(),
+            false => HashMap::new(),
+        };
         for id in ids {
-            self.turn_batch(&id, focus, now, &mut report)?;
+            let others = census.iter().filter(|(other, _)| **other != id).map(|(_, census)| *census);
+            let elsewhere = others.fold(Census::default(), |sum, census| sum + census);
+            self.turn_batch(&id, focus, elsewhere, now, &mut report)?;
         }
         let deadlines = self.batches.values().filter_map(|kept| decide::next_deadline(&kept.state, now));
         report.next_deadline = deadlines.min();
@@ -222,6 +228,7 @@ impl<D: Disk> Watcher<D> {
         &mut self,
         id: &BatchId,
         focus: &Focus,
+        elsewhere: Census,
         now: Now,
         report: &mut TurnReport,
     ) -> Result<(), TurnError> {
@@ -230,7 +237,7 @@ impl<D: Disk> Watcher<D> {
             true => Attention::Full,
             false => Attention::Names(focus.names.get(id).cloned().unwrap_or_default()),
         };
-        match kept.turn(&self.context(), &attention, now) {
+        match kept.turn(&self.context(), &attention, elsewhere, now) {
             Ok(turned) => {
                 report.changed |= turned.changed;
                 report.again |= turned.changed && !kept.unexamined.is_empty();
