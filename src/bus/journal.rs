@@ -60,6 +60,10 @@ impl Journal {
         Ok((journal, parsed.entries))
     }
 
+    pub fn has_lines(&self) -> bool {
+        self.next_seq > 1
+    }
+
     /// Makes a turn's events durable together.
     pub fn commit(&mut self, disk: &impl Disk, stamp: Stamp, events: &[Event]) -> Result<(), BusError> {
         let mut lines = Vec::with_capacity(events.len() * 256);

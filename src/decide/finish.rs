@@ -64,5 +64,5 @@ fn is_closed(turn: &Turn<'_>) -> bool {
     if !state.batch.is_open() || state.cancel.is_some() || state.timed_out {
         return true;
     }
-    turn.now.clock.since(state.last_joined) >= state.batch.close_after.millis()
+    !turn.has_coming_specs && turn.now.clock.since(state.last_joined) >= state.batch.close_after.millis()
 }

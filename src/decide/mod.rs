@@ -38,6 +38,8 @@ pub struct Observed {
     pub full_scan: bool,
     /// How the running attempts of the bus's other batches do: a fault of ours shows in all of them.
     pub elsewhere: Census,
+    /// A spec is still being written: an open batch does not close on it.
+    pub has_coming_specs: bool,
     pub wishes: Vec<WishSeen>,
     pub specs: Vec<SpecSeen>,
     pub results: Vec<ResultSeen>,
@@ -85,7 +87,7 @@ pub struct SignSeen {
 
 /// Decides one turn of one batch.
 pub fn decide(state: &mut BatchState, observed: Observed, pulses: &Pulses, now: Now) -> Vec<Event> {
-    let mut turn = Turn { state, now, events: Vec::new() };
+    let mut turn = Turn { state, now, has_coming_specs: observed.has_coming_specs, events: Vec::new() };
     if turn.state.finished.is_some() {
         // What still comes is late; the archive is about to take the directory away.
         return turn.events;
@@ -119,6 +121,7 @@ pub fn decide(state: &mut BatchState, observed: Observed, pulses: &Pulses, now: 
 struct Turn<'a> {
     state: &'a mut BatchState,
     now: Now,
+    has_coming_specs: bool,
     events: Vec<Event>,
 }
 

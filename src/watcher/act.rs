@@ -7,7 +7,7 @@ use super::look::identity_of;
 use super::{Context, TurnError};
 use crate::bus::disk::{BusError, rename_if_present};
 use crate::bus::layout::{AttemptPaths, BatchPaths};
-use crate::bus::{self, Content, Disk, Durability};
+use crate::bus::{self, Content, Disk, Durability, NodeKind};
 use crate::decide::Now;
 use crate::format::{result, spec};
 use crate::model::event::{Event, LateBecause};
@@ -29,9 +29,9 @@ pub fn perform<D: Disk>(
     match event {
         Event::Offered { task, attempt } => {
             let Some(task) = task_of(task) else { return Ok(()) };
-            publish_offer(context, paths, state, task, *attempt)
+            publish_offer(context, paths, state, task, *attempt, now)
         }
-        Event::Joined { task } => keep_dropped_spec(context, paths, &task.key),
+        Event::Joined { task } => keep_dropped_spec(context, paths, &task.key, now),
         Event::SpecRefused { task, sha256, defects } => {
             let path = paths.spec(task);
             if holds(context, &path, bus::SPEC_BYTES_MAX, sha256)? {
@@ -42,12 +42,14 @@ pub fn perform<D: Disk>(
         Event::ResultRefused { task, sha256, defects, .. } => {
             tell_agent(context, paths, task, sha256, defects, now)
         }
-        Event::Succeeded { task, attempt } => clear_away(context, paths, task, *attempt),
+        Event::Succeeded { task, attempt } => clear_away(context, paths, task, *attempt, now),
         Event::AttemptFailed { task, attempt, .. } => {
-            clear_away(context, paths, task, *attempt)?;
-            put_unfinished_result_away(context, paths, task, *attempt)
+            clear_away(context, paths, task, *attempt, now)?;
+            put_unfinished_result_away(context, paths, task, *attempt, now)
         }
-        Event::Late { task, sha256, because, .. } => keep_late(context, paths, state, task, sha256, because),
+        Event::Late { task, sha256, because, .. } => {
+            keep_late(context, paths, state, task, (sha256, because), now)
+        }
         Event::Finished { .. } => conclude(context, paths, state),
         Event::Accepted { .. }
         | Event::Resumed { .. }
@@ -66,6 +68,7 @@ fn publish_offer<D: Disk>(
     state: &BatchState,
     task: &TaskState,
     attempt: Attempt,
+    now: Now,
 ) -> Result<(), TurnError> {
     let disk = context.disk;
     let key = &task.spec.key;
@@ -77,7 +80,7 @@ fn publish_offer<D: Disk>(
     disk.make_dirs(folder.dir()).map_err(BusError::of("make", folder.dir()))?;
     if let Some(previous) = task.tries.iter().rev().find(|one| one.attempt < attempt) {
         // A given-up agent may have beaten since: that is not a beat of this attempt.
-        clear_away(context, paths, key, previous.attempt)?;
+        clear_away(context, paths, key, previous.attempt, now)?;
     }
     if !task.spec.files_modified.is_empty() && !exists(context, &folder.before())? {
         let scope = verify::record_scope(disk, context.layout.root(), &task.spec);
@@ -88,6 +91,8 @@ fn publish_offer<D: Disk>(
         publish(context, &folder.spec(), &bytes, Durability::Unsynced)?;
     }
     let heartbeat = paths.heartbeat(key);
+    make_way(context, &heartbeat, now)?;
+    make_way(context, &paths.spec(key), now)?;
     disk.create_empty(&heartbeat).map_err(BusError::of("create", &heartbeat))?;
     publish(context, &paths.spec(key), &bytes, Durability::Unsynced)
 }
@@ -130,11 +135,12 @@ fn keep_dropped_spec<D: Disk>(
     context: &Context<'_, D>,
     paths: &BatchPaths,
     key: &TaskKey,
+    now: Now,
 ) -> Result<(), TurnError> {
     let folder = paths.attempt(key, Attempt::FIRST);
     disk_make(context, folder.dir())?;
     if !exists(context, &folder.dropped_spec())? {
-        move_away(context, &paths.spec(key), &folder.dropped_spec())?;
+        move_away(context, &paths.spec(key), &folder.dropped_spec(), now)?;
     }
     Ok(())
 }
@@ -153,6 +159,7 @@ fn tell_agent<D: Disk>(
         return Ok(());
     }
     let bytes = bus::quarantine::reason_bytes(context.layout, &path, defects, now.wall);
+    make_way(context, &paths.result_error(key), now)?;
     publish(context, &paths.result_error(key), &bytes, Durability::Unsynced)?;
     bus::quarantine::refuse(context.disk, context.layout, &path, defects, now.wall)?;
     Ok(())
@@ -164,12 +171,13 @@ fn clear_away<D: Disk>(
     paths: &BatchPaths,
     key: &TaskKey,
     attempt: Attempt,
+    now: Now,
 ) -> Result<(), TurnError> {
     let folder = paths.attempt(key, attempt);
-    move_away(context, &paths.spec(key), &folder.withdrawn_spec())?;
-    move_away(context, &paths.heartbeat(key), &folder.heartbeat())?;
-    move_away(context, &paths.take(key, attempt), &folder.take())?;
-    move_away(context, &paths.result_error(key), &folder.result_error())
+    move_away(context, &paths.spec(key), &folder.withdrawn_spec(), now)?;
+    move_away(context, &paths.heartbeat(key), &folder.heartbeat(), now)?;
+    move_away(context, &paths.take(key, attempt), &folder.take(), now)?;
+    move_away(context, &paths.result_error(key), &folder.result_error(), now)
 }
 
 /// A drop box that does not hold a result goes with its attempt; one that does is late, and decided next.
@@ -178,6 +186,7 @@ fn put_unfinished_result_away<D: Disk>(
     paths: &BatchPaths,
     key: &TaskKey,
     attempt: Attempt,
+    now: Now,
 ) -> Result<(), TurnError> {
     let path = paths.result(key);
     let content = context.disk.read(&path, bus::RESULT_BYTES_MAX).map_err(BusError::of("read", &path))?;
@@ -185,7 +194,7 @@ fn put_unfinished_result_away<D: Disk>(
     if is_result || matches!(content, Content::Absent) {
         return Ok(());
     }
-    move_away(context, &path, &paths.attempt(key, attempt).unfinished_result())
+    move_away(context, &path, &paths.attempt(key, attempt).unfinished_result(), now)
 }
 
 /// Keeps a late result with the reason beside it.
@@ -194,8 +203,8 @@ fn keep_late<D: Disk>(
     paths: &BatchPaths,
     state: &BatchState,
     key: &TaskKey,
-    sha256: &str,
-    because: &LateBecause,
+    (sha256, because): (&str, &LateBecause),
+    now: Now,
 ) -> Result<(), TurnError> {
     let short: String = sha256.chars().filter(char::is_ascii_alphanumeric).take(12).collect();
     let target = paths.late_result(key, &short);
@@ -210,7 +219,7 @@ fn keep_late<D: Disk>(
             let mut reason = serde_json::to_vec_pretty(because).expect("a reason has only string keys");
             reason.push(b'\n');
             publish(context, &bus::layout::reason_beside(&target), &reason, Durability::Unsynced)?;
-            return move_away(context, &place, &target);
+            return move_away(context, &place, &target, now);
         }
     }
     Ok(())
@@ -290,8 +299,33 @@ fn publish<D: Disk>(
     }
 }
 
-fn move_away<D: Disk>(context: &Context<'_, D>, from: &Path, to: &Path) -> Result<(), TurnError> {
-    rename_if_present(context.disk, from, to, Durability::Unsynced).map_err(BusError::of("move", from))?;
+/// Moves a file into its attempt's folder; what does not fit there is refused.
+fn move_away<D: Disk>(context: &Context<'_, D>, from: &Path, to: &Path, now: Now) -> Result<(), TurnError> {
+    use std::io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, IsADirectory, NotADirectory};
+    match rename_if_present(context.disk, from, to, Durability::Unsynced) {
+        Ok(_) => Ok(()),
+        Err(error)
+            if matches!(error.kind(), AlreadyExists | DirectoryNotEmpty | IsADirectory | NotADirectory) =>
+        {
+            put_aside(context, from, now)
+        }
+        Err(error) => Err(BusError::of("move", from)(error).into()),
+    }
+}
+
+/// Clears a place that the watcher is about to write: only a plain file may stand there.
+fn make_way<D: Disk>(context: &Context<'_, D>, path: &Path, now: Now) -> Result<(), TurnError> {
+    let look = context.disk.look(path).map_err(BusError::of("look at", path))?;
+    match look {
+        Some(look) if look.kind != NodeKind::File => put_aside(context, path, now),
+        _ => Ok(()),
+    }
+}
+
+fn put_aside<D: Disk>(context: &Context<'_, D>, path: &Path, now: Now) -> Result<(), TurnError> {
+    let message = "stands where the watcher keeps a file";
+    let defect = Defect::new("in_the_way", Place::File, message, "write regular files only");
+    bus::quarantine::refuse(context.disk, context.layout, path, &[defect], now.wall)?;
     Ok(())
 }
 

@@ -45,6 +45,8 @@ pub struct Refusal {
 impl<D: Disk> Watcher<D> {
     /// Looks at the inbox and at specs that lie loose in `tasks/`.
     pub(super) fn take_in(&mut self, now: Now, report: &mut TurnReport) -> Result<(), TurnError> {
+        let disk = &self.disk;
+        self.intake.settling.keep_only(|path| !matches!(disk.look(path), Ok(None)));
         for (dir, is_inbox) in [(self.layout.inbox(), true), (self.layout.tasks(), false)] {
             let mut listed = self.disk.list(&dir).map_err(BusError::of("list", &dir))?;
             listed.sort_by(|a, b| a.name.cmp(&b.name));
@@ -58,9 +60,16 @@ impl<D: Disk> Watcher<D> {
                     continue;
                 }
                 let path = dir.join(&entry.name);
-                match is_inbox {
-                    true => self.take_request(&path, name, now, report)?,
-                    false => self.take_loose_spec(&path, name, now, report)?,
+                let taken = match (entry.name.to_str(), is_inbox) {
+                    (None, _) => self.turn_away(&path, name, vec![bad_name()], now, report),
+                    (_, true) => self.take_request(&path, name, now, report),
+                    (_, false) => self.take_loose_spec(&path, name, now, report),
+                };
+                match taken {
+                    Err(error @ TurnError::Superseded { .. }) => return Err(error),
+                    // One file that cannot be taken keeps no other waiting.
+                    Err(error) => self.tell_once(format!("{}: {error}", path.display())),
+                    Ok(()) => {}
                 }
             }
         }
@@ -417,4 +426,8 @@ impl<D: Disk> Watcher<D> {
     pub(super) fn has_unsettled_intake(&self) -> bool {
         !self.intake.settling.is_empty()
     }
+}
+
+fn bad_name() -> Defect {
+    Defect::new("name_not_text", Place::File, "the file's name is not UTF-8", "give the file another name")
 }

@@ -11,7 +11,7 @@ use super::{Context, TurnError, act, look};
 use crate::bus::disk::BusError;
 use crate::bus::journal::{Journal, JournalError, Stamp};
 use crate::bus::layout::BatchPaths;
-use crate::bus::{BusName, Content, Disk, Look, PLAN_BYTES_MAX};
+use crate::bus::{BusName, Content, Disk, Look, NodeKind, PLAN_BYTES_MAX};
 use crate::decide::{self, Census, Now, Pulses};
 use crate::model::event::{BatchStatus, Entry, Event};
 use crate::model::state::{BatchState, FoldError, TaskIx};
@@ -116,6 +116,9 @@ impl Kept {
         elsewhere: Census,
         now: Now,
     ) -> Result<Turned, TurnError> {
+        if *attention == Attention::Full {
+            self.assert_in_place(context)?;
+        }
         if self.is_ahead {
             self.fall_back(context)?;
         }
@@ -131,6 +134,7 @@ impl Kept {
                 look::look_at_result(self, context, task, now, &mut observed)?;
             }
         }
+        observed.has_coming_specs = self.has_coming_specs();
         let events = (context.heart)(&mut self.state, observed, &self.pulses, now);
         let changed = !events.is_empty();
         if changed {
@@ -175,8 +179,37 @@ impl Kept {
         self.settling.paths().filter_map(|path| Some((task_of(path)?, note.to_owned()))).collect()
     }
 
+    fn has_coming_specs(&self) -> bool {
+        let is_spec =
+            |path: &std::path::Path| matches!(path.file_name().map(BusName::of), Some(BusName::Spec(_)));
+        self.settling.paths().any(is_spec)
+    }
+
     pub fn has_unsettled(&self) -> bool {
         !self.settling.is_empty()
+    }
+
+    /// A directory that was moved away or replaced is not worked in: nothing is decided until it is back.
+    fn assert_in_place<D: Disk>(&self, context: &Context<'_, D>) -> Result<(), TurnError> {
+        if self.state.finished.is_some() {
+            return Ok(());
+        }
+        let dir = self.paths.dir();
+        let found = context.disk.look(dir).map_err(BusError::of("look at", dir))?;
+        let trouble = match found.map(|look| look.kind) {
+            Some(NodeKind::Directory) => {
+                let journal = self.paths.journal();
+                match context.disk.look(&journal).map_err(BusError::of("look at", &journal))? {
+                    Some(_) => return Ok(()),
+                    None if self.last_epoch.is_none() => return Ok(()),
+                    None => "its journal is gone; put the directory back as it was".to_owned(),
+                }
+            }
+            Some(kind) => format!("is {}, and is not followed; put the directory back", kind.word()),
+            None => "is gone; put the directory back".to_owned(),
+        };
+        let gone = std::io::Error::new(std::io::ErrorKind::NotFound, trouble);
+        Err(BusError::of("work in", dir)(gone).into())
     }
 
     /// Makes a turn's events durable. The first ones of a watcher say that it took over from another.

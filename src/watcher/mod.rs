@@ -114,8 +114,8 @@ pub struct TurnReport {
     pub finished: Vec<(BatchId, BatchStatus)>,
     /// Batches whose turn failed, and may go on later.
     pub degraded: Vec<(BatchId, String)>,
-    /// Nothing on this bus could work: its time counts for nobody.
-    pub is_bus_degraded: bool,
+    /// One of them failed for want of something that agents want too: the time counts for nobody.
+    pub is_starved: bool,
     pub next_deadline: Option<Tick>,
 }
 
@@ -249,9 +249,10 @@ impl<D: Disk> Watcher<D> {
                 }
             }
             Err(error @ TurnError::Superseded { .. }) => return Err(error),
+            // Whatever stands in this batch's way, the others go on.
             Err(error) if error.is_passing() => {
                 self.tell_once(format!("batch {id}: {error}; trying again"));
-                report.is_bus_degraded |= error.is_bus_wide();
+                report.is_starved |= error.is_bus_wide();
                 report.degraded.push((id.clone(), error.to_string()));
                 kept.forgive_silence(now);
                 self.batches.insert(id.clone(), kept);
@@ -303,7 +304,11 @@ impl<D: Disk> Watcher<D> {
                 self.tell_once(format!("tasks/batch-{id} is {} and is not followed", entry.kind.word()));
                 continue;
             }
-            self.adopt(&id, now)?;
+            match self.adopt(&id, now) {
+                Err(error @ TurnError::Superseded { .. }) => return Err(error),
+                Err(error) => self.tell_once(format!("tasks/batch-{id} is not taken up: {error}")),
+                Ok(()) => {}
+            }
         }
         Ok(())
     }
