@@ -41,6 +41,12 @@ impl ActiveClock {
         passed - counted
     }
 
+    /// Active time never goes back: the journals may know of a later moment than the clock's own file,
+    /// which is not synced.
+    pub fn catch_up(&mut self, latest: Tick) {
+        self.active_ms = self.active_ms.max(latest.0);
+    }
+
     /// Lets time pass for nobody: the watcher could not work.
     pub fn skip_to(&mut self, monotonic_ms: u64) {
         self.monotonic_ms = monotonic_ms;

@@ -15,7 +15,7 @@ use crate::bus::{BusName, Content, Disk, Look, PLAN_BYTES_MAX};
 use crate::decide::{self, Now, Pulses};
 use crate::model::event::{BatchStatus, Entry, Event};
 use crate::model::state::{BatchState, FoldError, TaskIx};
-use crate::model::{Batch, BatchId};
+use crate::model::{Batch, BatchId, Tick};
 
 /// Which files a turn looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub enum Attention {
 /// A batch and everything remembered about it between two turns.
 pub struct Kept {
     pub state: BatchState,
+    /// The latest moment of active time that its journal knew when it was loaded.
+    latest_clock: Tick,
     pub pulses: Pulses,
     pub paths: BatchPaths,
     journal: Journal,
@@ -76,6 +78,7 @@ impl Kept {
         let mut kept = Kept {
             unexamined: state.live.iter().copied().collect(),
             state,
+            latest_clock: entries.iter().map(|entry| entry.clock).max().unwrap_or_default(),
             pulses: Pulses::default(),
             paths,
             journal,
@@ -88,6 +91,17 @@ impl Kept {
         };
         kept.follow_live(now);
         Ok(kept)
+    }
+
+    pub(super) fn latest_clock(&self) -> Tick {
+        self.latest_clock
+    }
+
+    /// Gives every live attempt a full window from this moment on.
+    pub(super) fn look_afresh(&mut self, clock: Tick) {
+        self.pulses = Pulses::default();
+        let now = Now { clock, wall: Default::default() };
+        self.follow_live(now);
     }
 
     /// Says in the journal that this watcher goes on with what another one began.

@@ -136,6 +136,10 @@ impl<D: Disk> Watcher<D> {
         };
         watcher.sweep_temporary()?;
         watcher.find_batches(now)?;
+        let latest = watcher.latest_clock().max(now.clock);
+        for kept in watcher.batches.values_mut() {
+            kept.look_afresh(latest);
+        }
         Ok(watcher)
     }
 
@@ -156,6 +160,11 @@ impl<D: Disk> Watcher<D> {
     }
     pub fn epoch(&self) -> Epoch {
         self.epoch
+    }
+
+    /// The latest moment of active time that a journal of this bus knows.
+    pub fn latest_clock(&self) -> Tick {
+        self.batches.values().map(Kept::latest_clock).max().unwrap_or_default()
     }
 
     fn context(&self) -> Context<'_, D> {
