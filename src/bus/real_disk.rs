@@ -196,10 +196,14 @@ impl Disk for RealDisk {
     fn append(&self, path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
         self.begin();
         let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+        let is_new = file.metadata()?.len() == 0;
         file.write_all(bytes)?;
         if self.syncs(durability) {
             self.begin();
             file.sync_data()?;
+            if is_new {
+                sync_parent(path)?;
+            }
         }
         Ok(())
     }

@@ -16,6 +16,9 @@ pub(super) fn judge(turn: &mut Turn<'_>, seen: ResultSeen) {
         Phase::BackingOff { .. } => {
             return put_aside(turn, task, sha256, content, LateBecause::BetweenAttempts);
         }
+        Phase::Claimed { attempt } if is_collected(turn, task, &sha256) => {
+            return weigh(turn, task, attempt, content);
+        }
         Phase::Claimed { .. } | Phase::Done(_) => {
             return put_aside(turn, task, sha256, content, LateBecause::Settled);
         }
@@ -44,8 +47,33 @@ fn put_aside(
 }
 
 fn refuse(turn: &mut Turn<'_>, task: TaskIx, attempt: Attempt, sha256: String, defects: Vec<Defect>) {
-    let task = turn.key(task);
+    let key = turn.key(task);
+    if matches!(turn.state.tasks[task].phase, Phase::Offered { .. }) {
+        // Whoever writes a bad result is at work: from now on its silence counts.
+        turn.record(Event::Started { task: key.clone(), attempt, sign: Sign::Result });
+    }
+    let task = key;
     turn.record(Event::ResultRefused { task, attempt, sha256, defects });
+}
+
+/// Whether this is the result that was collected, and only its judgement was lost with the journal's tail.
+fn is_collected(turn: &Turn<'_>, task: TaskIx, sha256: &str) -> bool {
+    turn.state.tasks[task].collected.as_ref().is_some_and(|collected| collected.sha256 == sha256)
+}
+
+/// Judges a result that is already collected.
+fn weigh(turn: &mut Turn<'_>, task: TaskIx, attempt: Attempt, content: Result<Checked, Vec<Defect>>) {
+    let failure = match content {
+        Ok(checked) => failure_in(turn, &checked),
+        Err(defects) => Some(Reason::ResultRefused { defects }),
+    };
+    match failure {
+        Some(because) => retry::fail_attempt(turn, task, because),
+        None => {
+            let task = turn.key(task);
+            turn.record(Event::Succeeded { task, attempt });
+        }
+    }
 }
 
 fn collect(

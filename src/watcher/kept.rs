@@ -14,7 +14,7 @@ use crate::bus::layout::BatchPaths;
 use crate::bus::{BusName, Content, Disk, Look, PLAN_BYTES_MAX};
 use crate::decide::{self, Now, Pulses};
 use crate::model::event::{BatchStatus, Entry, Event};
-use crate::model::state::{BatchState, FoldError, TaskIx};
+use crate::model::state::{BatchState, FoldError, Phase, TaskIx};
 use crate::model::{Batch, BatchId, Tick};
 
 /// Which files a turn looks at.
@@ -82,13 +82,14 @@ impl Kept {
             pulses: Pulses::default(),
             paths,
             journal,
-            owed: last_turn(&entries),
+            owed: Vec::new(),
             is_ahead: false,
             heartbeats: HashMap::new(),
             settling: Settling::default(),
             held: BTreeSet::new(),
             odd_names: HashMap::new(),
         };
+        kept.owed = owed_after(&kept.state, &entries);
         kept.follow_live(now);
         Ok(kept)
     }
@@ -145,6 +146,9 @@ impl Kept {
         let changed = !events.is_empty();
         if changed {
             self.commit(context, now, &events)?;
+        }
+        self.unexamined.clear();
+        if changed {
             self.owed = events;
             self.follow_live(now);
             self.pay(context, now)?;
@@ -186,7 +190,7 @@ impl Kept {
         self.is_ahead = true;
         context.assert_not_superseded()?;
         let stamp = Stamp { epoch: context.epoch, at: now.wall, clock: now.clock };
-        self.journal.commit(context.disk, stamp, events)?;
+        self.journal.commit(context.disk, stamp, events).map_err(JournalError::Disk)?;
         self.is_ahead = false;
         Ok(())
     }
@@ -196,7 +200,7 @@ impl Kept {
         let path = self.paths.journal();
         let (journal, entries) = Journal::load(context.disk, &path)?;
         self.state = fold((*self.state.batch).clone(), &entries).map_err(TurnError::Fold)?;
-        self.owed = last_turn(&entries);
+        self.owed = owed_after(&self.state, &entries);
         self.unexamined = self.state.live.iter().copied().collect();
         self.journal = journal;
         self.is_ahead = false;
@@ -254,10 +258,23 @@ fn fold(batch: Batch, entries: &[Entry]) -> Result<BatchState, FoldError> {
     Ok(state)
 }
 
-/// The events of the last durable turn: the only ones whose effects may be incomplete.
-fn last_turn(entries: &[Entry]) -> Vec<Event> {
+/// What may not have been done yet: the effects of the last durable turn, and every spec that should be out,
+/// because a loss of power may have taken it.
+fn owed_after(state: &BatchState, entries: &[Entry]) -> Vec<Event> {
     let Some(last) = entries.last() else { return Vec::new() };
-    entries.iter().filter(|entry| entry.turn == last.turn).map(|entry| entry.event.clone()).collect()
+    let is_of_last_turn = |entry: &&Entry| entry.turn == last.turn;
+    let last_turn = entries.iter().filter(is_of_last_turn).map(|entry| entry.event.clone());
+    let offered = state.live.iter().filter_map(|task| match state.tasks[*task].phase {
+        Phase::Offered { attempt, .. } => Some(Event::Offered { task: state.key(*task).clone(), attempt }),
+        _ => None,
+    });
+    let mut owed: Vec<Event> = match state.finished {
+        Some(_) => Vec::new(),
+        None => offered.collect(),
+    };
+    owed.retain(|event| !entries.iter().filter(is_of_last_turn).any(|entry| entry.event == *event));
+    owed.extend(last_turn);
+    owed
 }
 
 /// Reads `batch.json`.

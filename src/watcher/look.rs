@@ -26,7 +26,8 @@ pub fn look<D: Disk>(
 ) -> Result<(Observed, Vec<PathBuf>), TurnError> {
     let mut observed = Observed::default();
     let mut granted = Vec::new();
-    for task in std::mem::take(&mut kept.unexamined) {
+    // Not forgotten until the turn is journaled: it may fail after a result was moved.
+    for task in kept.unexamined.clone() {
         look_at_collected(kept, context, task, now, &mut observed)?;
         look_at_result(kept, context, task, now, &mut observed)?;
     }
@@ -153,6 +154,7 @@ pub fn look_at_result<D: Disk>(
     let content = match content {
         Err(defects) => Err(defects),
         Ok(claim) => {
+            kept.unexamined.push(task);
             let Some(checked) = collect(kept, context, task, claim)? else { return Ok(()) };
             Ok(checked)
         }
@@ -233,10 +235,14 @@ fn look_at_collected<D: Disk>(
     _now: Now,
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
-    let (Phase::Offered { attempt, .. } | Phase::Running { attempt, .. }) = kept.state.tasks[task].phase
+    let (Phase::Offered { attempt, .. } | Phase::Running { attempt, .. } | Phase::Claimed { attempt }) =
+        kept.state.tasks[task].phase
     else {
         return Ok(());
     };
+    if observed.results.iter().any(|seen| seen.task == task) {
+        return Ok(());
+    }
     let path = kept.paths.attempt(kept.state.key(task), attempt).result();
     let content = context.disk.read(&path, bus::RESULT_BYTES_MAX).map_err(BusError::of("read", &path))?;
     let Content::Bytes { bytes, .. } = content else { return Ok(()) };
@@ -389,8 +395,10 @@ fn look_at_heartbeats<D: Disk>(
         .collect();
     for (task, attempt) in live {
         let glance = glance(kept, context, task, attempt)?;
-        let is_beat = matches!(glance, Glance::Beat { .. });
-        if is_beat && matches!(kept.state.tasks[task].phase, Phase::Offered { .. }) {
+        // Also a beat of an earlier turn that could not be journaled.
+        let has_beaten = matches!(glance, Glance::Beat { .. })
+            || kept.pulses.get(task).is_some_and(|pulse| pulse.attempt == attempt && pulse.has_beaten);
+        if has_beaten && matches!(kept.state.tasks[task].phase, Phase::Offered { .. }) {
             observed.signs.push(SignSeen { task, attempt, sign: Sign::Beat });
         }
         kept.pulses.note(task, glance, now.clock, true);

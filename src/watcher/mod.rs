@@ -180,6 +180,7 @@ impl<D: Disk> Watcher<D> {
     /// One turn of the bus. An error here is one that no single batch is to blame for.
     pub fn turn(&mut self, focus: &Focus, now: Now) -> Result<TurnReport, TurnError> {
         let mut report = TurnReport::default();
+        self.context().assert_not_superseded()?;
         if focus.full || focus.intake {
             self.take_in(now, &mut report)?;
             self.find_batches(now)?;
@@ -232,10 +233,14 @@ impl<D: Disk> Watcher<D> {
                 report.degraded.push((id.clone(), error.to_string()));
                 self.batches.insert(id.clone(), kept);
             }
-            // The journal could not be synced: what the disk holds is no longer known.
-            Err(error @ (TurnError::Bus(_) | TurnError::Journal(JournalError::Disk(_)))) => {
-                return Err(error);
+            // One unreadable file stops nobody; it may be readable again.
+            Err(error @ TurnError::Bus(_)) => {
+                self.tell_once(format!("batch {id}: {error}; trying again"));
+                report.degraded.push((id.clone(), error.to_string()));
+                self.batches.insert(id.clone(), kept);
             }
+            // The journal could not be synced: what the disk holds is no longer known.
+            Err(error @ TurnError::Journal(JournalError::Disk(_))) => return Err(error),
             Err(error) => self.give_up(id, error.to_string()),
         }
         Ok(())
@@ -290,6 +295,10 @@ impl<D: Disk> Watcher<D> {
                     Err(error) => self.tell_once(format!("batch {id}: {error}; trying again")),
                 }
                 self.batches.insert(id.clone(), kept);
+            }
+            // The disk's trouble is not the batch's: it is looked for again at the next scan.
+            Err(error @ (kept::LoadError::Disk(_) | kept::LoadError::Journal(JournalError::Disk(_)))) => {
+                self.tell_once(format!("batch {id}: {error}; trying again"));
             }
             Err(error) => self.give_up(id, error.to_string()),
         }

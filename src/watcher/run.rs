@@ -39,6 +39,8 @@ pub struct Session {
     next_projection_ms: u64,
     next_clock_note_ms: u64,
     is_dirty: bool,
+    /// The last turn could not do its work: the time until the next one counts for nobody.
+    is_degraded: bool,
 }
 
 /// The present, for people.
@@ -54,10 +56,11 @@ impl Session {
         layout: crate::bus::Layout,
         settings: crate::model::Settings,
     ) -> Result<Session, TurnError> {
-        let (clock, _) = pass::resume_clock(&disk, &layout, false);
+        let (mut clock, _) = pass::resume_clock(&disk, &layout, false);
         let now = Now { clock: clock.now(), wall: wall_now() };
         let mut wake = Wake::new(settings.events);
         let watcher = Watcher::open(disk, layout, settings, now)?;
+        clock.catch_up(watcher.latest_clock());
         wake.watch(&watcher.layout().inbox());
         wake.watch(&watcher.layout().tasks());
         Ok(Session {
@@ -69,6 +72,7 @@ impl Session {
             next_projection_ms: 0,
             next_clock_note_ms: 0,
             is_dirty: true,
+            is_degraded: false,
         })
     }
 
@@ -109,6 +113,7 @@ impl Session {
             Err(error) if error.is_passing() => {
                 log::warn!("{error}; trying again");
                 self.next_scan_ms = started_ms + DEGRADED_WAIT_MS;
+                self.is_degraded = true;
                 return Ok(TurnReport { degraded: Vec::new(), ..TurnReport::default() });
             }
             Err(error) => return Err(error),
@@ -118,10 +123,7 @@ impl Session {
             self.scan_cost_ms = ended_ms - started_ms;
             self.next_scan_ms = ended_ms + self.scan_interval_ms();
         }
-        if !report.degraded.is_empty() {
-            // Nothing could be decided, so the time counts for nobody.
-            self.clock.skip_to(ended_ms);
-        }
+        self.is_degraded = !report.degraded.is_empty();
         let has_new_watch = self.watch_directories(&report);
         if has_new_watch {
             // What came before the watch made no event.
@@ -144,6 +146,11 @@ impl Session {
         let planned = until_scan.min(until_deadline).min(until_projection);
         let hints =
             if planned == 0 { Hints::default() } else { self.wake.wait(Duration::from_millis(planned)) };
+        if self.is_degraded {
+            // Nothing could be decided, so the time counts for nobody.
+            self.clock.skip_to(platform::monotonic_ms());
+            return hints;
+        }
         let lost = self.clock.advance(platform::monotonic_ms(), planned);
         if lost > DEGRADED_WAIT_MS {
             log::warn!("this watcher was stopped for {:.1} s; that counts for nobody", lost as f64 / 1000.0);
