@@ -74,8 +74,10 @@ fn publish_offer<D: Disk>(
     // Our own copy comes last: where it is, the offer was complete, and a missing spec was removed by its
     // agent, or lost with the power before anybody came.
     let was_complete = exists(context, &folder.spec())?;
+    let bytes = render_spec(paths, state, task, attempt);
     if was_complete
-        && (exists(context, &paths.spec(key))? || shows_work(context, paths, &folder, key, attempt)?)
+        && (holds(context, &paths.spec(key), bus::SPEC_BYTES_MAX, &bus::sha256(&bytes))?
+            || shows_work(context, paths, &folder, key, attempt)?)
     {
         return Ok(());
     }
@@ -88,7 +90,6 @@ fn publish_offer<D: Disk>(
         let scope = verify::record_scope(disk, context.layout.root(), &task.spec);
         publish(context, &folder.before(), &scope.to_bytes(), Durability::Unsynced)?;
     }
-    let bytes = render_spec(paths, state, task, attempt);
     let heartbeat = paths.heartbeat(key);
     disk.create_empty(&heartbeat).map_err(BusError::of("create", &heartbeat))?;
     publish(context, &paths.spec(key), &bytes, Durability::Unsynced)?;
@@ -133,9 +134,14 @@ fn shows_work<D: Disk>(
         }
         _ => false,
     };
+    // An empty result is what a loss of power leaves of one: nobody can go on from it.
+    let holds_bytes = |path: &Path| -> Result<bool, TurnError> {
+        let look = context.disk.look(path).map_err(BusError::of("look at", path))?;
+        Ok(look.is_some_and(|look| look.size > 0))
+    };
     Ok(beats
-        || exists(context, &paths.result(key))?
-        || exists(context, &folder.result())?
+        || holds_bytes(&paths.result(key))?
+        || holds_bytes(&folder.result())?
         || exists(context, &paths.take(key, attempt))?)
 }
 

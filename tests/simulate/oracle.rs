@@ -152,7 +152,7 @@ impl Reading {
         let attempt = number("attempt") as u32;
         match event.as_str() {
             "joined" => self.joined += 1,
-            "offered" => self.offered(&key, attempt)?,
+            "offered" => self.offered(&key, attempt, number("clock"))?,
             "started" => self.task(&key).is_running = true,
             "collected" => self.collected(entry, &key, attempt, moment, is_again)?,
             "succeeded" => {
@@ -182,7 +182,7 @@ impl Reading {
         self.tasks.entry(key.to_owned()).or_default()
     }
 
-    fn offered(&mut self, key: &str, attempt: u32) -> Checked {
+    fn offered(&mut self, key: &str, attempt: u32, tick: u64) -> Checked {
         let live = self.tasks.values().filter(|seen| seen.is_live).count();
         let Some(ix) = self.plan.task(key) else { return broken("I12", format!("{key} is not planned")) };
         let planned = self.plan.tasks[ix].clone();
@@ -210,6 +210,9 @@ impl Reading {
         }
         if self.is_serialised {
             self.check_files(key, &planned.files)?;
+        }
+        if self.beats.get(key).is_none_or(|beat| beat.attempt != attempt) {
+            self.beats.insert(key.to_owned(), Beat { attempt, tick, looks: 0, look: None });
         }
         let seen = self.task(key);
         (seen.attempt, seen.is_live, seen.is_running, seen.reprieve_until) = (attempt, true, false, 0);

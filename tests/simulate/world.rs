@@ -21,7 +21,7 @@ use super::script::{Scene, Step};
 /// After this moment nothing befalls anybody any more.
 const FAULTS_END_MS: u64 = 45_000;
 /// By then every batch must have ended, however slow its agents were.
-const LIVENESS_MS: u64 = 4_000_000;
+const LIVENESS_MS: u64 = 1_500_000;
 const CLOCK_NOTE_MS: u64 = 5_000;
 
 /// What a run is to be like.
@@ -75,6 +75,8 @@ pub struct World {
     next_scan: u64,
     next_turn: u64,
     next_note: u64,
+    /// The watcher does not run until then, though it lives.
+    stopped_until: u64,
     opens_at: Option<u64>,
     trouble_until: u64,
     pub paused_until: u64,
@@ -133,6 +135,7 @@ impl World {
             next_scan: 0,
             next_turn: 0,
             next_note: 0,
+            stopped_until: 0,
             opens_at: Some(1_000),
             trouble_until: 0,
             paused_until: 0,
@@ -171,7 +174,7 @@ impl World {
             if self.is_over() {
                 return self.check_end();
             }
-            if self.mono_ms > LIVENESS_MS {
+            if self.clock.now().0 > LIVENESS_MS {
                 return Err(self.stuck());
             }
             self.step()?;
@@ -191,7 +194,14 @@ impl World {
             }
         }
         let broken = self.watcher.as_ref().map(|watcher| format!("{:?}", watcher.broken)).unwrap_or_default();
-        let detail = format!("no end: {} {broken}", states.join(" "));
+        let shared = self.disk.shared.borrow();
+        let files = shared.tree.files_below(&self.layout.tasks());
+        let names: Vec<String> = files
+            .iter()
+            .filter(|_| self.options.traces)
+            .map(|(path, file)| format!("{} ({} bytes)", path.display(), file.bytes.len()))
+            .collect();
+        let detail = format!("no end: {} {broken}\n{}", states.join(" "), names.join("\n"));
         Violation { invariant: "I25", detail }
     }
 
@@ -212,7 +222,7 @@ impl World {
         let agent = self.queue.peek().map_or(u64::MAX, |Reverse((at, _, _))| *at);
         let arrival = self.next_arrival();
         let watcher = match (&self.watcher, self.opens_at) {
-            (Some(_), _) => self.next_scan.min(self.next_turn),
+            (Some(_), _) => self.next_scan.min(self.next_turn).max(self.stopped_until),
             (None, Some(at)) => at,
             (None, None) => u64::MAX,
         };
@@ -386,6 +396,7 @@ impl World {
         });
         self.disk.shared.borrow_mut().crash_at = None;
         (self.next_scan, self.next_turn, self.planned_ms) = (self.mono_ms, u64::MAX, 0);
+        self.stopped_until = 0;
         self.is_degraded = false;
         let tick = self.clock.now().0;
         for reading in &mut self.readings {
@@ -426,6 +437,10 @@ impl World {
         }
         let focus = if is_full { Focus::full() } else { self.focus() };
         self.hints.clear();
+        // What is seen counts only if the turn comes to its end.
+        let may_fail = self.trouble_until > 0 || self.disk.shared.borrow().after_effect;
+        let before: Option<Vec<_>> =
+            may_fail.then(|| self.readings.iter().map(|reading| reading.beats.clone()).collect());
         if is_full {
             self.observe();
         }
@@ -441,6 +456,11 @@ impl World {
             self.next_scan = self.mono_ms + scan;
         }
         self.next_turn = u64::MAX;
+        if let (Some(before), false) = (before, matches!(&turned, Ok(report) if report.degraded.is_empty())) {
+            for (reading, beats) in self.readings.iter_mut().zip(before) {
+                reading.beats = beats;
+            }
+        }
         match turned {
             Ok(report) => {
                 self.is_degraded = !report.degraded.is_empty();
@@ -565,8 +585,7 @@ impl World {
                 let until = self.mono_ms + self.random.below(span);
                 if self.watcher.is_some() {
                     self.fire(fault);
-                    // Agents go on meanwhile; the next look comes when the watcher is woken.
-                    (self.next_scan, self.next_turn) = (self.next_scan.max(until), self.next_turn.max(until));
+                    self.stopped_until = until;
                 }
             }
             Fault::Suspended => {
