@@ -164,8 +164,19 @@ impl World {
         let (print, hash) = (fingerprint(&file.bytes), sha256(&file.bytes));
         drop(shared);
         self.kept_bytes.remove(&print);
+        let mut was_result = false;
         for one in &mut self.readings[batch].published {
-            one.is_overwritten |= one.key == key && one.sha256 == hash;
+            let is_this = one.key == key && one.sha256 == hash;
+            was_result |= is_this && one.is_valid;
+            one.is_overwritten |= is_this;
+        }
+        // Its only sign of life may be gone with it: whoever runs that agent starts it again.
+        let attempt = self.readings[batch].live_attempt(key);
+        let is_unseen = !self.readings[batch].task(key).is_running;
+        if let (true, true, Some(ix)) =
+            (was_result && attempt > 0, is_unseen, self.story.batches[batch].task(key))
+        {
+            self.spawn_again(batch, ix, attempt);
         }
     }
 

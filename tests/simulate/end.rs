@@ -77,7 +77,11 @@ impl World {
     /// A spec that was dropped in time is a task of its batch.
     fn check_joined(&self, number: usize) -> Result<(), Violation> {
         let reading = &self.readings[number];
-        if reading.is_open() && reading.is_undisturbed && reading.joined() < reading.plan.tasks.len() {
+        if reading.is_open()
+            && reading.is_undisturbed
+            && !reading.cancelled
+            && reading.joined() < reading.plan.tasks.len()
+        {
             let detail = format!("batch {}: {} specs joined", reading.plan.id, reading.joined());
             return Err(broken("I17", detail));
         }

@@ -69,7 +69,7 @@ pub struct Reading {
     last_seq: u64,
     last_epoch: u64,
     pub finished: bool,
-    cancelled: bool,
+    pub cancelled: bool,
     joined: usize,
     /// The watcher and its disk are left alone: then verdicts and acceptances have their bounds.
     pub is_undisturbed: bool,
@@ -316,18 +316,22 @@ impl Reading {
                 return broken("I7", format!("{key}: {reason}, though its result came at {}", one.at_ms));
             }
         }
-        let Some(beat) = self.beats.get(key).filter(|beat| is_silence && beat.attempt == attempt) else {
+        let Some(beat) = self.beats.get(key).filter(|beat| beat.attempt == attempt) else {
             return Ok(());
         };
+        let overdue = tick.saturating_sub(beat.tick);
+        let bound = 3 * self.heartbeat_ms + 4 * self.scan_ms;
+        if self.is_undisturbed && beat.look.is_some() && overdue > bound {
+            return broken("I10", format!("{key}: {reason}, after {overdue} ms of silence"));
+        }
+        if !is_silence {
+            return Ok(());
+        }
         let limit = if reason == "no_heartbeat" { self.heartbeat_ms } else { self.start_ms };
         let silent_for = tick.saturating_sub(beat.tick);
         if silent_for < limit.min(self.heartbeat_ms) || beat.looks < 2 {
             let detail = format!("{key}: {reason} after {silent_for} ms and {} looks", beat.looks);
             return broken("I8", detail);
-        }
-        let bound = 2 * limit.max(self.heartbeat_ms) + 4 * self.scan_ms;
-        if self.is_undisturbed && reason == "no_heartbeat" && silent_for > bound + self.heartbeat_ms {
-            return broken("I10", format!("{key}: silence was noticed after {silent_for} ms"));
         }
         self.check_brake(key, tick)
     }

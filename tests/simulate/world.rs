@@ -456,9 +456,15 @@ impl World {
             self.next_scan = self.mono_ms + scan;
         }
         self.next_turn = u64::MAX;
-        if let (Some(before), false) = (before, matches!(&turned, Ok(report) if report.degraded.is_empty())) {
+        if let Some(before) = before {
+            let is_lost = |id: &str| match &turned {
+                Ok(report) => report.degraded.iter().any(|(other, _)| other.as_str() == id),
+                Err(_) => true,
+            };
             for (reading, beats) in self.readings.iter_mut().zip(before) {
-                reading.beats = beats;
+                if is_lost(&reading.plan.id) {
+                    reading.beats = beats;
+                }
             }
         }
         match turned {
