@@ -176,7 +176,9 @@ impl World {
         if let (true, true, Some(ix)) =
             (was_result && attempt > 0, is_unseen, self.story.batches[batch].task(key))
         {
-            self.spawn_again(batch, ix, attempt);
+            if self.respawned.insert((batch, ix, attempt)) {
+                self.spawn_again(batch, ix, attempt);
+            }
         }
     }
 

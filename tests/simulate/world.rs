@@ -85,6 +85,7 @@ pub struct World {
     pub queue: BinaryHeap<Reverse<(u64, u64, usize)>>,
     order: u64,
     known_attempts: HashSet<(usize, usize, u32)>,
+    pub respawned: HashSet<(usize, usize, u32)>,
     pub readings: Vec<Reading>,
     asked: Vec<bool>,
     dropped: Vec<HashSet<usize>>,
@@ -144,6 +145,7 @@ impl World {
             queue: BinaryHeap::new(),
             order: 0,
             known_attempts: HashSet::new(),
+            respawned: HashSet::new(),
             readings,
             asked: vec![false; count],
             dropped: vec![HashSet::new(); count],
@@ -462,8 +464,15 @@ impl World {
                 Err(_) => true,
             };
             for (reading, beats) in self.readings.iter_mut().zip(before) {
-                if is_lost(&reading.plan.id) {
-                    reading.beats = beats;
+                if !is_lost(&reading.plan.id) {
+                    continue;
+                }
+                // Nobody knows how far the turn came: the watcher may or may not have seen these beats.
+                for (key, old) in beats {
+                    if let Some(beat) = reading.beats.get_mut(&key).filter(|beat| beat.attempt == old.attempt)
+                    {
+                        (beat.tick, beat.looks) = (old.tick, old.looks.max(beat.looks));
+                    }
                 }
             }
         }
