@@ -38,8 +38,7 @@ pub fn refuse(
     let reason = reason_bytes(layout, path, defects, at);
     // The reason first: a refused file never lies there unexplained.
     let reason_path = super::layout::reason_beside(&target);
-    disk.publish(&reason_path, &reason, Durability::Unsynced)
-        .map_err(BusError::of("publish", &reason_path))?;
+    disk.publish(&reason_path, &reason, Durability::Synced).map_err(BusError::of("publish", &reason_path))?;
     match disk.rename(path, &target, Durability::Unsynced) {
         Ok(()) => Ok(Some(target)),
         Err(error) if is_absent(&error) => Ok(None),

@@ -33,7 +33,11 @@ fn cause_of(state: &BatchState, task: TaskIx) -> Reason {
     }
 }
 
-pub(super) fn finish(turn: &mut Turn<'_>) {
+/// Ends the batch. An open one ends only after a look at everything: a spec may lie there unseen.
+pub(super) fn finish(turn: &mut Turn<'_>, full_scan: bool) {
+    if turn.state.batch.is_open() && !full_scan {
+        return;
+    }
     close_open_batch(turn);
     if turn.state.is_settled() && is_closed(turn) {
         let status = turn.state.status();

@@ -113,7 +113,7 @@ pub fn decide(state: &mut BatchState, observed: Observed, pulses: &Pulses, now: 
     cancel::carry_out(&mut turn);
     finish::abandon_dependents(&mut turn);
     start::offer(&mut turn);
-    finish::finish(&mut turn);
+    finish::finish(&mut turn, observed.full_scan);
     turn.events
 }
 

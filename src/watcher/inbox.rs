@@ -135,7 +135,7 @@ impl<D: Disk> Watcher<D> {
             Ok((batch, key)) => {
                 let paths = self.layout.batch(&batch);
                 self.disk.make_dirs(paths.dir()).map_err(BusError::of("make", paths.dir()))?;
-                rename_if_present(&self.disk, path, &paths.spec(&key), Durability::Unsynced)
+                rename_if_present(&self.disk, path, &paths.spec(&key), Durability::Synced)
                     .map_err(BusError::of("move", path))?;
                 self.intake.settling.forget(path);
                 report.accepted.push(Accepted { name, batch });
@@ -171,13 +171,26 @@ impl<D: Disk> Watcher<D> {
                 )]));
             }
         };
+        let key = TaskKey::parse(&task.task_id).unwrap_or(key);
+        if self.is_half_placed(&batch, &key)? {
+            return Ok(Ok((batch, key)));
+        }
         match self.objection_to_id(&batch)? {
             Some(defect) => Ok(Err(vec![defect])),
-            None => {
-                let key = TaskKey::parse(&task.task_id).unwrap_or(key);
-                Ok(Ok((batch, key)))
-            }
+            None => Ok(Ok((batch, key))),
         }
+    }
+
+    /// Whether a crash came between a loose spec's directory and the spec's move into it.
+    fn is_half_placed(&self, batch: &BatchId, key: &TaskKey) -> Result<bool, TurnError> {
+        let paths = self.layout.batch(batch);
+        let exists = |path: &Path| -> Result<bool, TurnError> {
+            Ok(self.disk.look(path).map_err(BusError::of("look at", path))?.is_some())
+        };
+        Ok(exists(paths.dir())?
+            && !exists(&paths.batch())?
+            && !exists(&paths.spec(key))?
+            && !exists(self.layout.archived(batch).dir())?)
     }
 
     /// Accepts a request that the caller holds in hand, without the inbox.
@@ -337,7 +350,8 @@ impl<D: Disk> Watcher<D> {
         let from = self.layout.inbox().join(&batch.source.name);
         let content = self.disk.read(&from, bus::PLAN_BYTES_MAX).map_err(BusError::of("read", &from))?;
         if matches!(&content, Content::Bytes { bytes, .. } if bus::sha256(bytes) == batch.source.sha256) {
-            rename_if_present(&self.disk, &from, &request, Durability::Unsynced)
+            // Synced: a request that came back with the power would be done twice.
+            rename_if_present(&self.disk, &from, &request, Durability::Synced)
                 .map_err(BusError::of("move", &from))?;
         }
         Ok(())

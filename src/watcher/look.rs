@@ -26,7 +26,8 @@ pub(super) fn look<D: Disk>(
 ) -> Result<(Observed, Vec<PathBuf>), TurnError> {
     let mut observed = Observed::default();
     let mut granted = Vec::new();
-    for task in std::mem::take(&mut kept.unexamined) {
+    // Not forgotten until the turn is journaled: it may fail after a result was moved.
+    for task in kept.unexamined.clone() {
         look_at_collected(kept, context, task, now, &mut observed)?;
         look_at_result(kept, context, task, now, &mut observed)?;
     }
@@ -176,6 +177,7 @@ pub(super) fn look_at_result<D: Disk>(
     let content = match content {
         Err(defects) => Err(defects),
         Ok(claim) => {
+            kept.unexamined.push(task);
             let Some(checked) = collect(kept, context, task, claim)? else { return Ok(()) };
             Ok(checked)
         }
@@ -257,6 +259,9 @@ fn look_at_collected<D: Disk>(
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
     let Some(attempt) = kept.state.tasks[task].live_attempt() else { return Ok(()) };
+    if observed.results.iter().any(|seen| seen.task == task) {
+        return Ok(());
+    }
     let path = kept.paths.attempt(kept.state.key(task), attempt).result();
     let content = context.disk.read(&path, bus::RESULT_BYTES_MAX).map_err(BusError::of("read", &path))?;
     let Content::Bytes { bytes, .. } = content else { return Ok(()) };
@@ -420,8 +425,10 @@ fn look_at_heartbeats<D: Disk>(
         .collect();
     for (task, attempt) in live {
         let glance = glance(kept, context, task, attempt)?;
-        let is_beat = matches!(glance, Glance::Beat { .. });
-        if is_beat && matches!(kept.state.tasks[task].phase, Phase::Offered { .. }) {
+        // Also a beat of an earlier turn that could not be journaled.
+        let has_beaten = matches!(glance, Glance::Beat { .. })
+            || kept.pulses.get(task).is_some_and(|pulse| pulse.attempt == attempt && pulse.has_beaten);
+        if has_beaten && matches!(kept.state.tasks[task].phase, Phase::Offered { .. }) {
             observed.signs.push(SignSeen { task, attempt, sign: Sign::Beat });
         }
         kept.pulses.note(task, glance, now.clock, true);

@@ -159,6 +159,10 @@ impl<D: Disk> Watcher<D> {
         };
         watcher.sweep_temporary();
         watcher.find_batches(now)?;
+        let latest = watcher.latest_clock().max(now.clock);
+        for kept in watcher.batches.values_mut() {
+            kept.look_afresh(latest);
+        }
         Ok(watcher)
     }
 
@@ -181,6 +185,11 @@ impl<D: Disk> Watcher<D> {
         self.epoch
     }
 
+    /// The latest moment of active time that a journal of this bus knows.
+    pub fn latest_clock(&self) -> Tick {
+        self.batches.values().map(Kept::latest_clock).max().unwrap_or_default()
+    }
+
     fn context(&self) -> Context<'_, D> {
         Context {
             disk: &self.disk,
@@ -194,6 +203,7 @@ impl<D: Disk> Watcher<D> {
     /// One turn of the bus. An error here is one that no single batch is to blame for.
     pub fn turn(&mut self, focus: &Focus, now: Now) -> Result<TurnReport, TurnError> {
         let mut report = TurnReport::default();
+        self.context().assert_not_superseded()?;
         if focus.full || focus.intake {
             self.take_in(now, &mut report)?;
             self.find_batches(now)?;
@@ -275,15 +285,6 @@ impl<D: Disk> Watcher<D> {
         }
     }
 
-    /// How far active time had come by the journals' word; every attempt has a full window from there on.
-    pub fn catch_up(&mut self, clock: Tick) -> Tick {
-        let latest = self.batches.values().map(|kept| kept.last_clock).max().unwrap_or_default().max(clock);
-        if latest > clock {
-            self.batches.values_mut().for_each(|kept| kept.pulses.begin_again(latest));
-        }
-        latest
-    }
-
     /// Takes over batch directories that are not known yet.
     fn find_batches(&mut self, now: Now) -> Result<(), TurnError> {
         let dir = self.layout.tasks();
@@ -328,6 +329,10 @@ impl<D: Disk> Watcher<D> {
                     Err(error) => self.tell_once(format!("batch {id}: {error}; trying again")),
                 }
                 self.batches.insert(id.clone(), kept);
+            }
+            // The disk's trouble is not the batch's: it is looked for again at the next scan.
+            Err(error @ (kept::LoadError::Disk(_) | kept::LoadError::Journal(JournalError::Disk(_)))) => {
+                self.tell_once(format!("batch {id}: {error}; trying again"));
             }
             Err(error) => self.give_up(id, error.to_string()),
         }

@@ -61,8 +61,8 @@ impl Session {
         let (mut clock, _) = pass::resume_clock(&disk, &layout, false);
         let now = Now { clock: clock.now(), wall: wall_now() };
         let mut wake = Wake::new(settings.events);
-        let mut watcher = Watcher::open(disk, layout, settings, now)?;
-        clock.raise_to(watcher.catch_up(clock.now()));
+        let watcher = Watcher::open(disk, layout, settings, now)?;
+        clock.catch_up(watcher.latest_clock());
         wake.watch(&watcher.layout().inbox());
         wake.watch(&watcher.layout().tasks());
         Ok(Session {
