@@ -125,7 +125,7 @@ fn a_batch_over_its_time_ends_everything_that_has_not_ended() {
          50    done 3 => started 3#1 late; collected 3#1; succeeded 3#1
          60    beat 1 => started 1#1
          100   beat 1
-         100.1 turn   => failed 1#1: batch exceeded 100s timeout; dropped 2: batch exceeded 100s timeout; finished timeout",
+         100.1 scan   => failed 1#1: batch exceeded 100s timeout; dropped 2: batch exceeded 100s timeout; finished timeout",
     );
 }
 
@@ -383,8 +383,8 @@ fn specs_join_an_open_batch_and_it_closes_when_none_has_come_for_a_while() {
          1    done 1      => started 1#1 late; collected 1#1; succeeded 1#1
          5    spec 2 <- 1 => joined 2 in stage 2; offered 2#1
          6    done 2      => started 2#1 late; collected 2#1; succeeded 2#1
-         14.9 turn
-         15   turn        => finished success",
+         14.9 scan
+         15   scan        => finished success",
     );
 }
 
@@ -404,7 +404,7 @@ fn a_dependency_that_never_comes_is_told_when_the_batch_closes() {
          1  spec 2 <- 9 => joined 2 in stage 1
          2  spec 3 <- 2 => joined 3 in stage 2
          3  done 1      => started 1#1 late; collected 1#1; succeeded 1#1
-         12 turn        => dropped 2: dependency 9 was never dropped; dropped 3: dependency 2 failed; finished partial_success",
+         12 scan        => dropped 2: dependency 9 was never dropped; dropped 3: dependency 2 failed; finished partial_success",
     );
 }
 
@@ -414,7 +414,7 @@ fn an_open_batch_does_not_close_on_somebody_at_work() {
         "0   spec 1, spec 2 <- 9 => joined 1 in stage 1; joined 2 in stage 1; offered 1#1
          10  beat 1 => started 1#1
          60  beat 1
-         61  done 1 => collected 1#1; succeeded 1#1; dropped 2: dependency 9 was never dropped; finished partial_success",
+         61  done 1, scan => collected 1#1; succeeded 1#1; dropped 2: dependency 9 was never dropped; finished partial_success",
     );
 }
 
@@ -444,6 +444,6 @@ fn a_refused_spec_is_that_tasks_end_and_nobody_elses() {
          1  spec 2 <- 1 => joined 2 in stage 2; dropped 2: dependency 1 failed
          2  spec 3      => joined 3 in stage 1; offered 3#1
          3  done 3      => started 3#1 late; collected 3#1; succeeded 3#1
-         12 turn        => finished partial_success",
+         12 scan        => finished partial_success",
     );
 }

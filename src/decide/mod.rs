@@ -20,8 +20,8 @@ use crate::model::event::Sign;
 use crate::model::state::{BatchState, TaskIx};
 use crate::model::{Attempt, Defect, Event, Task, TaskKey, Tick, Verdict, WallTime};
 
-pub use deadlines::{is_due, next_deadline};
-pub use liveness::condemned;
+pub use deadlines::{is_due, is_over_its_limit, next_deadline};
+pub use liveness::{Census, census, condemned};
 pub use pulse::{Glance, Pulse, Pulses};
 
 /// The moment of a turn: what decides, and what people read.
@@ -36,6 +36,8 @@ pub struct Now {
 pub struct Observed {
     /// Every file was looked at, so the absence of a sign means something and clocks may be judged.
     pub full_scan: bool,
+    /// How the running attempts of the bus's other batches do: a fault of ours shows in all of them.
+    pub elsewhere: Census,
     /// A spec is still being written: an open batch does not close on it.
     pub has_coming_specs: bool,
     pub wishes: Vec<WishSeen>,
@@ -103,15 +105,15 @@ pub fn decide(state: &mut BatchState, observed: Observed, pulses: &Pulses, now: 
         start::recognise(&mut turn, &sign);
     }
     if observed.full_scan {
-        liveness::judge_silence(&mut turn, pulses);
+        liveness::judge_silence(&mut turn, pulses, observed.elsewhere);
         deadlines::judge_attempts(&mut turn);
         deadlines::judge_stages(&mut turn);
+        deadlines::judge_batch(&mut turn);
     }
-    deadlines::judge_batch(&mut turn);
     cancel::carry_out(&mut turn);
     finish::abandon_dependents(&mut turn);
     start::offer(&mut turn);
-    finish::finish(&mut turn);
+    finish::finish(&mut turn, observed.full_scan);
     turn.events
 }
 

@@ -3,20 +3,19 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use serde::Serialize;
-
 use super::look::identity_of;
 use super::{Context, TurnError};
 use crate::bus::disk::{BusError, rename_if_present};
 use crate::bus::layout::{AttemptPaths, BatchPaths};
 use crate::bus::{self, Content, Disk, Durability, NodeKind};
 use crate::decide::Now;
-use crate::format::{result, spec};
+use crate::format::{heartbeat, result, spec};
 use crate::model::event::{Event, LateBecause};
 use crate::model::state::{BatchState, TaskIx, TaskState};
-use crate::model::{Attempt, Claim, Defect, Place, TaskKey};
+use crate::model::{Attempt, Claim, Defect, Place, TaskKey, Tick, WallTime};
 use crate::outcome::aggregate;
 use crate::verify;
+use crate::view::snapshot::{Live, Snapshot};
 
 /// Performs what one event means.
 pub fn perform<D: Disk>(
@@ -26,13 +25,13 @@ pub fn perform<D: Disk>(
     event: &Event,
     now: Now,
 ) -> Result<(), TurnError> {
-    let task_of = |key: &TaskKey| state.find(key.as_str()).map(|ix| &state.tasks[ix]);
+    let task_of = |key: &TaskKey| state.find_key(key).map(|ix| &state.tasks[ix]);
     match event {
         Event::Offered { task, attempt } => {
             let Some(task) = task_of(task) else { return Ok(()) };
             publish_offer(context, paths, state, task, *attempt, now)
         }
-        Event::Joined { task } => keep_dropped_spec(context, paths, &task.key, now),
+        Event::Joined { task } => keep_dropped_spec(context, paths, &task.key),
         Event::SpecRefused { task, sha256, defects } => {
             let path = paths.spec(task);
             if holds(context, &path, bus::SPEC_BYTES_MAX, sha256)? {
@@ -74,8 +73,14 @@ fn publish_offer<D: Disk>(
     let disk = context.disk;
     let key = &task.spec.key;
     let folder = paths.attempt(key, attempt);
-    let was_begun = exists(context, &folder.spec())?;
-    if was_begun && shows_work(context, paths, &folder, key, attempt)? {
+    // Our own copy comes last: where it is, the offer was complete, and a missing spec was removed by its
+    // agent, or lost with the power before anybody came.
+    let was_complete = exists(context, &folder.spec())?;
+    let bytes = render_spec(paths, state, task, attempt);
+    if was_complete
+        && (holds(context, &paths.spec(key), bus::SPEC_BYTES_MAX, &bus::sha256(&bytes))?
+            || shows_work(context, paths, &folder, key, attempt)?)
+    {
         return Ok(());
     }
     disk.make_dirs(folder.dir()).map_err(BusError::of("make", folder.dir()))?;
@@ -87,15 +92,15 @@ fn publish_offer<D: Disk>(
         let scope = verify::record_scope(disk, context.layout.root(), &task.spec);
         publish(context, &folder.before(), &scope.to_bytes(), Durability::Unsynced)?;
     }
-    let bytes = render_spec(paths, state, task, attempt);
-    if !was_begun {
-        publish(context, &folder.spec(), &bytes, Durability::Unsynced)?;
-    }
     let heartbeat = paths.heartbeat(key);
     make_way(context, &heartbeat, now)?;
     make_way(context, &paths.spec(key), now)?;
     disk.create_empty(&heartbeat).map_err(BusError::of("create", &heartbeat))?;
-    publish(context, &paths.spec(key), &bytes, Durability::Unsynced)
+    publish(context, &paths.spec(key), &bytes, Durability::Unsynced)?;
+    if !was_complete {
+        publish(context, &folder.spec(), &bytes, Durability::Unsynced)?;
+    }
+    Ok(())
 }
 
 fn render_spec(paths: &BatchPaths, state: &BatchState, task: &TaskState, attempt: Attempt) -> Vec<u8> {
@@ -124,10 +129,23 @@ fn shows_work<D: Disk>(
     attempt: Attempt,
 ) -> Result<bool, TurnError> {
     let heartbeat = paths.heartbeat(key);
-    let look = context.disk.look(&heartbeat).map_err(BusError::of("look at", &heartbeat))?;
-    Ok(look.is_some_and(|look| look.size > 0)
-        || exists(context, &paths.result(key))?
-        || exists(context, &folder.result())?
+    let content =
+        context.disk.read(&heartbeat, bus::HEARTBEAT_BYTES_MAX).map_err(BusError::of("read", &heartbeat))?;
+    let beats = match &content {
+        // One that was given up may beat on: that says nothing about this attempt.
+        Content::Bytes { bytes, .. } => {
+            heartbeat::read(bytes).is_ok_and(|beat| beat.attempt.is_none_or(|said| said == attempt))
+        }
+        _ => false,
+    };
+    // An empty result is what a loss of power leaves of one: nobody can go on from it.
+    let holds_bytes = |path: &Path| -> Result<bool, TurnError> {
+        let look = context.disk.look(path).map_err(BusError::of("look at", path))?;
+        Ok(look.is_some_and(|look| look.size > 0))
+    };
+    Ok(beats
+        || holds_bytes(&paths.result(key))?
+        || holds_bytes(&folder.result())?
         || exists(context, &paths.take(key, attempt))?)
 }
 
@@ -136,12 +154,13 @@ fn keep_dropped_spec<D: Disk>(
     context: &Context<'_, D>,
     paths: &BatchPaths,
     key: &TaskKey,
-    now: Now,
 ) -> Result<(), TurnError> {
     let folder = paths.attempt(key, Attempt::FIRST);
     disk_make(context, folder.dir())?;
     if !exists(context, &folder.dropped_spec())? {
-        move_away(context, &paths.spec(key), &folder.dropped_spec(), now)?;
+        let from = paths.spec(key);
+        rename_if_present(context.disk, &from, &folder.dropped_spec(), Durability::Synced)
+            .map_err(BusError::of("move", &from))?;
     }
     Ok(())
 }
@@ -155,12 +174,6 @@ fn tell_agent<D: Disk>(
     defects: &[Defect],
     now: Now,
 ) -> Result<(), TurnError> {
-    #[derive(Serialize)]
-    struct ResultError<'a> {
-        task: &'a TaskKey,
-        refused: &'static str,
-        defects: &'a [Defect],
-    }
     let path = paths.result(key);
     // First away with it: an agent that reads the error writes its next result at once, maybe in place.
     if holds(context, &path, bus::RESULT_BYTES_MAX, sha256)?
@@ -170,12 +183,10 @@ fn tell_agent<D: Disk>(
     {
         // It was rewritten in that very moment: what lies there now was never refused.
         move_away(context, &target, &path, now)?;
-        let reason = bus::quarantine::reason_beside(&target);
+        let reason = bus::layout::reason_beside(&target);
         return Ok(context.disk.remove_file(&reason).map_err(BusError::of("remove", &reason))?);
     }
-    let error = ResultError { task: key, refused: "write the result again, corrected", defects };
-    let mut bytes = serde_json::to_vec_pretty(&error).expect("an error file has only string keys");
-    bytes.push(b'\n');
+    let bytes = bus::quarantine::reason_bytes(context.layout, &path, defects, now.wall);
     make_way(context, &paths.result_error(key), now)?;
     publish(context, &paths.result_error(key), &bytes, Durability::Unsynced)
 }
@@ -222,18 +233,19 @@ fn keep_late<D: Disk>(
     now: Now,
 ) -> Result<(), TurnError> {
     let short: String = sha256.chars().filter(char::is_ascii_alphanumeric).take(12).collect();
-    let target = paths.late().join(format!("task-{key}.{short}.result.json"));
-    if exists(context, &target)? {
-        return Ok(());
-    }
+    let target = paths.late_result(key, &short);
     disk_make(context, &paths.late())?;
-    let attempts = state.find(key.as_str()).map(|ix| state.tasks[ix].tries.as_slice()).unwrap_or_default();
-    let collected = attempts.iter().map(|one| paths.attempt(key, one.attempt).result());
-    for place in std::iter::once(paths.result(key)).chain(collected) {
+    let task = state.find_key(key).map(|ix| &state.tasks[ix]);
+    let attempts = task.map(|task| task.tries.as_slice()).unwrap_or_default();
+    // The same bytes may also be the result that counts: that one stays where it is.
+    let counts = task.and_then(|task| task.collected.as_ref()).map(|collected| collected.attempt);
+    let taken = attempts.iter().map(|one| one.attempt).filter(|attempt| Some(*attempt) != counts);
+    let taken = taken.map(|attempt| paths.attempt(key, attempt).result());
+    for place in std::iter::once(paths.result(key)).chain(taken) {
         if holds(context, &place, bus::RESULT_BYTES_MAX, sha256)? {
             let mut reason = serde_json::to_vec_pretty(because).expect("a reason has only string keys");
             reason.push(b'\n');
-            publish(context, &bus::quarantine::reason_beside(&target), &reason, Durability::Unsynced)?;
+            publish(context, &bus::layout::reason_beside(&target), &reason, Durability::Unsynced)?;
             return move_away(context, &place, &target, now);
         }
     }
@@ -247,10 +259,17 @@ fn conclude<D: Disk>(
     state: &BatchState,
 ) -> Result<(), TurnError> {
     let id = &state.batch.id;
+    let archive = context.layout.archived(id);
+    if exists(context, &archive.journal())? && !exists(context, &paths.journal())? {
+        // The move took effect although it said that it failed: there is nothing left here to read.
+        return Ok(());
+    }
     let claims = collected_claims(context.disk, paths, state)?;
     let bytes = aggregate::canonical_bytes(state, &claims);
     publish(context, &context.layout.batch_result(id), &bytes, Durability::Synced)?;
-    let archive = context.layout.archived(id);
+    let ended_at = state.finished.map_or(WallTime::default(), |(_, at)| at);
+    let last = Snapshot::of(state, &Live::default(), Tick(0), ended_at);
+    publish(context, &paths.status(), &last.status_json(), Durability::Unsynced)?;
     context.disk.move_tree(paths.dir(), archive.dir()).map_err(BusError::of("archive", paths.dir()))?;
     Ok(())
 }
@@ -299,7 +318,16 @@ fn publish<D: Disk>(
     bytes: &[u8],
     durability: Durability,
 ) -> Result<(), TurnError> {
-    Ok(context.disk.publish(path, bytes, durability).map_err(BusError::of("publish", path))?)
+    match context.disk.publish(path, bytes, durability) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::IsADirectory => {
+            let message = "a directory stands where a file of the bus belongs";
+            let defect = Defect::new("in_the_way", Place::File, message, "leave the names of the bus to it");
+            bus::quarantine::refuse(context.disk, context.layout, path, &[defect], WallTime::default())?;
+            Ok(context.disk.publish(path, bytes, durability).map_err(BusError::of("publish", path))?)
+        }
+        Err(error) => Err(BusError::of("publish", path)(error).into()),
+    }
 }
 
 /// Moves a file into its attempt's folder; what does not fit there is refused.

@@ -6,19 +6,20 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use super::beats::{look_at_heartbeats, look_for_first_beat};
 use super::kept::{Attention, Kept};
 use super::{Context, TurnError};
 use crate::bus::disk::{BusError, Durability};
-use crate::bus::{self, BusName, Content, Disk, NodeKind};
-use crate::decide::{Checked, Glance, Now, Observed, ResultSeen, SignSeen, SpecSeen, WishSeen};
-use crate::format::{heartbeat, result, spec, take, wish};
+use crate::bus::{self, BusName, Content, Disk};
+use crate::decide::{Checked, Now, Observed, ResultSeen, SignSeen, SpecSeen, WishSeen};
+use crate::format::{result, spec, take, wish};
 use crate::model::event::Sign;
 use crate::model::state::{Phase, TaskIx};
-use crate::model::{Attempt, Claim, Defect, Place, TaskKey};
+use crate::model::{Attempt, Claim, Defect, Place, TaskKey, Verdict};
 use crate::verify;
 
 /// Looks at the batch. Also returns the wishes that were read: they are removed once they are granted.
-pub fn look<D: Disk>(
+pub(super) fn look<D: Disk>(
     kept: &mut Kept,
     context: &Context<'_, D>,
     attention: &Attention,
@@ -26,7 +27,8 @@ pub fn look<D: Disk>(
 ) -> Result<(Observed, Vec<PathBuf>), TurnError> {
     let mut observed = Observed::default();
     let mut granted = Vec::new();
-    for task in std::mem::take(&mut kept.unexamined) {
+    // Not forgotten until the turn is journaled: it may fail after a result was moved.
+    for task in kept.unexamined.clone() {
         look_at_collected(kept, context, task, now, &mut observed)?;
         look_at_result(kept, context, task, now, &mut observed)?;
     }
@@ -35,7 +37,7 @@ pub fn look<D: Disk>(
             for name in names {
                 look_at_name(kept, context, name, now, &mut observed)?;
             }
-            if names.iter().any(|name| name == "control") {
+            if names.iter().any(|name| name == bus::layout::CONTROL) {
                 look_at_wishes(kept, context, now, &mut observed, &mut granted)?;
             }
         }
@@ -79,9 +81,9 @@ fn look_at_known_name<D: Disk>(
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
     match BusName::of(name) {
-        BusName::Result(key) => match kept.state.find(key.as_str()) {
-            Some(task) if kept.state.key(task) == &key => look_at_result(kept, context, task, now, observed)?,
-            _ => note_odd(kept, name, "a result for a task that this batch does not have"),
+        BusName::Result(key) => match kept.state.find_key(&key) {
+            Some(task) => look_at_result(kept, context, task, now, observed)?,
+            None => note_odd(kept, name, "a result for a task that this batch does not have"),
         },
         BusName::Take(key, attempt) => look_at_take(kept, context, &key, attempt, observed)?,
         BusName::Spec(key) => look_at_spec(kept, context, key, now, observed)?,
@@ -117,7 +119,7 @@ fn refuse_bad_name<D: Disk>(
 }
 
 /// Looks into a task's drop box.
-pub fn look_at_result<D: Disk>(
+pub(super) fn look_at_result<D: Disk>(
     kept: &mut Kept,
     context: &Context<'_, D>,
     task: TaskIx,
@@ -148,6 +150,10 @@ pub fn look_at_result<D: Disk>(
         }
         // Empty means: not yet written.
         Content::Bytes { bytes, .. } if bytes.is_empty() => return Ok(()),
+        Content::Unreadable { why } => {
+            note_odd(kept, path.file_name().unwrap_or_default(), &why);
+            return Ok(());
+        }
         Content::Bytes { bytes, look } => {
             let has_writer = context.disk.has_writer(&path);
             match read_claim(kept, task, &bytes) {
@@ -172,6 +178,7 @@ pub fn look_at_result<D: Disk>(
     let content = match content {
         Err(defects) => Err(defects),
         Ok(claim) => {
+            kept.unexamined.push(task);
             let Some(checked) = collect(kept, context, task, claim)? else { return Ok(()) };
             Ok(checked)
         }
@@ -211,7 +218,7 @@ fn collect<D: Disk>(
         {
             attempt
         }
-        _ => return Ok(Some(Checked { claim, verdict: Default::default() })),
+        _ => return Ok(Some(Checked { claim, verdict: Verdict::default() })),
     };
     let from = kept.paths.result(&state.spec.key);
     let to = kept.paths.attempt(&state.spec.key, current).result();
@@ -252,10 +259,10 @@ fn look_at_collected<D: Disk>(
     _now: Now,
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
-    let (Phase::Offered { attempt, .. } | Phase::Running { attempt, .. }) = kept.state.tasks[task].phase
-    else {
+    let Some(attempt) = kept.state.tasks[task].live_attempt() else { return Ok(()) };
+    if observed.results.iter().any(|seen| seen.task == task) {
         return Ok(());
-    };
+    }
     let path = kept.paths.attempt(kept.state.key(task), attempt).result();
     let content = context.disk.read(&path, bus::RESULT_BYTES_MAX).map_err(BusError::of("read", &path))?;
     let Content::Bytes { bytes, .. } = content else { return Ok(()) };
@@ -273,7 +280,7 @@ fn look_at_take<D: Disk>(
     attempt: Attempt,
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
-    let Some(task) = kept.state.find(key.as_str()) else { return Ok(()) };
+    let Some(task) = kept.state.find_key(key) else { return Ok(()) };
     let is_offered =
         matches!(kept.state.tasks[task].phase, Phase::Offered { attempt: out, .. } if out == attempt);
     if !is_offered {
@@ -296,7 +303,7 @@ fn look_at_spec<D: Disk>(
     now: Now,
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
-    if kept.state.find(key.as_str()).is_some_and(|known| kept.state.key(known) == &key) {
+    if kept.state.find_key(&key).is_some() {
         return Ok(());
     }
     let path = kept.paths.spec(&key);
@@ -379,6 +386,11 @@ fn look_at_wishes<D: Disk>(
             other => (Err(vec![unreadable(&other, bus::NOTE_BYTES_MAX)]), None),
         };
         match read {
+            Ok(wish) if !is_about_this_batch(kept, &wish) => {
+                let message = "this batch has no such task";
+                let defect = Defect::field("unknown_task", "task", message, "`wk status` lists the tasks");
+                bus::quarantine::refuse(context.disk, context.layout, &path, &[defect], now.wall)?;
+            }
             Ok(wish) => {
                 observed.wishes.push(WishSeen { task: wish.task, by: wish.by, why: wish.why });
                 granted.push(path);
@@ -396,98 +408,24 @@ fn look_at_wishes<D: Disk>(
     Ok(())
 }
 
-fn look_at_heartbeats<D: Disk>(
-    kept: &mut Kept,
-    context: &Context<'_, D>,
-    now: Now,
-    observed: &mut Observed,
-) -> Result<(), TurnError> {
-    let live: Vec<(TaskIx, Attempt)> = kept
-        .state
-        .live
-        .iter()
-        .filter_map(|task| Some((*task, kept.state.tasks[*task].live_attempt()?)))
-        .collect();
-    for (task, attempt) in live {
-        let glance = glance(kept, context, task, attempt)?;
-        let is_beat = matches!(glance, Glance::Beat { .. });
-        if is_beat && matches!(kept.state.tasks[task].phase, Phase::Offered { .. }) {
-            observed.signs.push(SignSeen { task, attempt, sign: Sign::Beat });
-        }
-        kept.pulses.note(task, glance, now.clock, true);
-    }
-    Ok(())
-}
-
-/// A first beat shows at once that somebody works on a task; all others wait for the scan.
-fn look_for_first_beat<D: Disk>(
-    kept: &mut Kept,
-    context: &Context<'_, D>,
-    key: &TaskKey,
-    now: Now,
-    observed: &mut Observed,
-) -> Result<(), TurnError> {
-    let Some(task) = kept.state.find(key.as_str()) else { return Ok(()) };
-    let Phase::Offered { attempt, .. } = kept.state.tasks[task].phase else { return Ok(()) };
-    if observed.full_scan {
-        return Ok(());
-    }
-    let glance = glance(kept, context, task, attempt)?;
-    if matches!(glance, Glance::Beat { .. }) {
-        observed.signs.push(SignSeen { task, attempt, sign: Sign::Beat });
-        kept.pulses.note(task, glance, now.clock, false);
-    }
-    Ok(())
-}
-
-fn glance<D: Disk>(
-    kept: &mut Kept,
-    context: &Context<'_, D>,
-    task: TaskIx,
-    attempt: Attempt,
-) -> Result<Glance, TurnError> {
-    let path = kept.paths.heartbeat(kept.state.key(task));
-    let look = context.disk.look(&path).map_err(BusError::of("look at", &path))?;
-    let Some(look) = look.filter(|look| look.kind == NodeKind::File && look.size > 0) else {
-        return Ok(Glance::Nothing);
-    };
-    if kept.heartbeats.get(&task) == Some(&look) {
-        return Ok(Glance::Nothing);
-    }
-    let content = context.disk.read(&path, bus::HEARTBEAT_BYTES_MAX).map_err(BusError::of("read", &path))?;
-    let (bytes, look) = match content {
-        Content::Bytes { bytes, look } if !bytes.is_empty() => (bytes, look),
-        Content::TooLarge { .. } => {
-            return Ok(Glance::Malformed(unreadable(&content, bus::HEARTBEAT_BYTES_MAX)));
-        }
-        _ => return Ok(Glance::Nothing),
-    };
-    match heartbeat::read(&bytes) {
-        // A torn beat is not remembered: it is read again at the next look.
-        Err(defect) => Ok(Glance::Malformed(defect)),
-        Ok(beat) => {
-            kept.heartbeats.insert(task, look);
-            if beat.attempt.is_some_and(|said| said != attempt) {
-                return Ok(Glance::Nothing);
-            }
-            Ok(Glance::Beat { progress: beat.progress, tokens: beat.tokens_used })
-        }
-    }
+fn is_about_this_batch(kept: &Kept, wish: &wish::Wish) -> bool {
+    wish.task.as_ref().is_none_or(|task| kept.state.find(task.as_str()).is_some())
 }
 
 /// What names the content in the journal: the hash of bytes, or what kept them from being read.
-pub fn identity_of(content: &Content) -> String {
+pub(super) fn identity_of(content: &Content) -> String {
     match content {
         Content::Bytes { bytes, .. } => bus::sha256(bytes),
         Content::TooLarge { size } => format!("size:{size}"),
         Content::NotAFile(kind) => format!("kind:{}", kind.word()),
         Content::SharedLink => "kind:hard link".to_owned(),
+        Content::Unreadable { .. } => "kind:unreadable".to_owned(),
         Content::Absent | Content::Changing => String::new(),
     }
 }
 
 /// Why a file cannot be read at all.
-pub fn unreadable(content: &Content, limit: u64) -> Defect {
+pub(super) fn unreadable(content: &Content, limit: u64) -> Defect {
     let (rule, message, remedy) = match content {
         Content::TooLarge { size } => (
             "too_large",
@@ -499,6 +437,9 @@ pub fn unreadable(content: &Content, limit: u64) -> Defect {
         }
         Content::SharedLink => {
             ("hard_link", "has more than one name (hard link)".to_owned(), "write a file of its own")
+        }
+        Content::Unreadable { why } => {
+            ("unreadable", format!("cannot be read: {why}"), "let the watcher's user read it")
         }
         Content::Absent | Content::Changing | Content::Bytes { .. } => {
             ("unreadable", "cannot be read".to_owned(), "write it again")

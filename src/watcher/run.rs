@@ -1,18 +1,17 @@
 //! The live loop: wait for an event or for time, take a turn, write projections. `wk watch` and `wk run`.
 
-use std::collections::{BTreeSet, HashSet};
-use std::ffi::OsString;
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
 use super::clock::{self, ActiveClock};
-use super::{Focus, TurnError, TurnReport, Watcher, pass};
+use super::{Focus, Kept, TurnError, TurnReport, Watcher, pass};
 use crate::bus::wake::{Hints, Wake};
 use crate::bus::{Disk, RealDisk, layout, platform};
-use crate::decide::Now;
+use crate::decide::{Now, is_over_its_limit};
+use crate::model::WallTime;
 use crate::model::state::Phase;
-use crate::model::{BatchId, WallTime};
 use crate::view::snapshot::Mode;
 
 /// Shortest time between two full scans.
@@ -36,8 +35,6 @@ pub struct Session {
     clock: ActiveClock,
     next_scan_ms: u64,
     scan_cost_us: u64,
-    /// Directories that may become batches, and whose events are waited for.
-    expected: BTreeSet<BatchId>,
     next_projection_ms: u64,
     next_clock_note_ms: u64,
     is_dirty: bool,
@@ -48,6 +45,7 @@ pub struct Session {
 }
 
 /// The present, for people.
+#[expect(clippy::disallowed_methods, reason = "the one place that asks for the time")]
 pub fn wall_now() -> WallTime {
     let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     WallTime(since_1970.map_or(0, |span| span.as_millis() as i64))
@@ -60,10 +58,11 @@ impl Session {
         layout: crate::bus::Layout,
         settings: crate::model::Settings,
     ) -> Result<Session, TurnError> {
-        let (clock, _) = pass::resume_clock(&disk, &layout, false);
+        let (mut clock, _) = pass::resume_clock(&disk, &layout, false);
         let now = Now { clock: clock.now(), wall: wall_now() };
         let mut wake = Wake::new(settings.events);
         let watcher = Watcher::open(disk, layout, settings, now)?;
+        clock.catch_up(watcher.latest_clock());
         wake.watch(&watcher.layout().inbox());
         wake.watch(&watcher.layout().tasks());
         Ok(Session {
@@ -72,7 +71,6 @@ impl Session {
             clock,
             next_scan_ms: 0,
             scan_cost_us: 0,
-            expected: BTreeSet::new(),
             next_projection_ms: 0,
             next_clock_note_ms: 0,
             is_dirty: true,
@@ -107,18 +105,19 @@ impl Session {
 
     fn turn(&mut self, hints: &Hints) -> Result<TurnReport, TurnError> {
         let (started_ms, worked_us) = (platform::monotonic_ms(), platform::worked_us());
-        let is_scan_due = hints.rescan || started_ms >= self.next_scan_ms;
+        let now = self.now();
+        let is_over = self.watcher.batches.values().any(|kept| is_over_its_limit(&kept.state, now));
+        let is_scan_due = hints.rescan || is_over || started_ms >= self.next_scan_ms;
         let focus = match is_scan_due {
             true => Focus::full(),
             false => focus_on(&self.watcher, hints),
         };
-        let now = self.now();
         let report = match self.watcher.turn(&focus, now) {
             Ok(report) => report,
             Err(error) if error.is_passing() => {
                 log::warn!("{error}; trying again");
                 self.next_scan_ms = started_ms + DEGRADED_WAIT_MS;
-                self.is_starved = error.is_everybodys();
+                self.is_starved = error.is_bus_wide();
                 return Ok(TurnReport::default());
             }
             Err(error) => return Err(error),
@@ -132,6 +131,11 @@ impl Session {
             self.next_scan_ms = ended_ms + self.scan_interval_ms();
         }
         self.is_starved = report.is_starved;
+        if !is_scan_due && self.watcher.batches.values().any(Kept::has_unsettled) {
+            // What an event showed may still be written: look again when it should have settled.
+            let settle_ms = self.watcher.settings().settle.millis() / 2;
+            self.next_scan_ms = self.next_scan_ms.min(ended_ms + settle_ms.max(SCAN_LEAST_MS));
+        }
         let has_new_watch = self.watch_directories(&report);
         if has_new_watch {
             // What came before the watch made no event.
@@ -211,16 +215,9 @@ impl Session {
             is_new |= self.wake.watch(kept.paths.dir());
             is_new |= self.wake.watch(&kept.paths.control());
         }
-        // `mkdir batch-9`, and a moment later its first spec.
-        for id in self.expected.difference(&self.watcher.expected) {
-            if !self.watcher.batches.contains_key(id) {
-                self.wake.unwatch(self.watcher.layout().batch(id).dir());
-            }
-        }
-        for id in &self.watcher.expected {
+        for id in &self.watcher.candidates {
             is_new |= self.wake.watch(self.watcher.layout().batch(id).dir());
         }
-        self.expected.clone_from(&self.watcher.expected);
         is_new
     }
 
@@ -231,7 +228,8 @@ impl Session {
         if now_ms >= self.next_projection_ms && (self.is_dirty || has_beats) {
             self.watcher.project_status(self.mode(), self.now());
             if self.is_dirty {
-                self.watcher.project_ledger();
+                let now = self.now();
+                self.watcher.project_ledger(now);
             }
             self.is_dirty = false;
             let cost = platform::monotonic_ms() - now_ms;
@@ -245,8 +243,9 @@ impl Session {
     }
 
     fn finish_projections(&mut self) {
-        self.watcher.project_status(self.mode(), self.now());
-        self.watcher.project_ledger();
+        let now = self.now();
+        self.watcher.project_status(self.mode(), now);
+        self.watcher.project_ledger(now);
         self.note_clock();
     }
 
@@ -275,13 +274,15 @@ fn focus_on<D: Disk>(watcher: &Watcher<D>, hints: &Hints) -> Focus {
             continue;
         }
         let (dir, name) = match parent.file_name() {
-            Some(control) if control == "control" => (parent.parent(), OsString::from("control")),
+            Some(control) if control == layout::CONTROL => (parent.parent(), control.to_owned()),
             _ => (Some(parent), name.to_owned()),
         };
         let id = dir.and_then(Path::file_name).and_then(layout::batch_of_directory);
-        if let Some(Ok(id)) = id {
-            focus.intake |= !watcher.batches.contains_key(&id);
-            focus.names.entry(id).or_default().push(name);
+        match id {
+            Some(Ok(id)) if watcher.batches.contains_key(&id) => {
+                focus.names.entry(id).or_default().push(name);
+            }
+            _ => focus.intake = true,
         }
     }
     focus

@@ -1,0 +1,96 @@
+//! Signs of life: which heartbeat files changed since the last look, and into what.
+//!
+//! A beat is an observed change of a file that holds a JSON object; what its times say is never asked.
+
+use super::kept::Kept;
+use super::look::unreadable;
+use super::{Context, TurnError};
+use crate::bus::disk::BusError;
+use crate::bus::{self, Content, Disk, NodeKind};
+use crate::decide::{Glance, Now, Observed, SignSeen};
+use crate::format::heartbeat;
+use crate::model::event::Sign;
+use crate::model::state::{Phase, TaskIx};
+use crate::model::{Attempt, TaskKey};
+
+/// Looks at the heartbeat of every live attempt.
+pub(super) fn look_at_heartbeats<D: Disk>(
+    kept: &mut Kept,
+    context: &Context<'_, D>,
+    now: Now,
+    observed: &mut Observed,
+) -> Result<(), TurnError> {
+    let live: Vec<(TaskIx, Attempt)> = kept
+        .state
+        .live
+        .iter()
+        .filter_map(|task| Some((*task, kept.state.tasks[*task].live_attempt()?)))
+        .collect();
+    for (task, attempt) in live {
+        let glance = glance(kept, context, task, attempt)?;
+        // Also a beat of an earlier turn that could not be journaled.
+        let has_beaten = matches!(glance, Glance::Beat { .. })
+            || kept.pulses.get(task).is_some_and(|pulse| pulse.attempt == attempt && pulse.has_beaten);
+        if has_beaten && matches!(kept.state.tasks[task].phase, Phase::Offered { .. }) {
+            observed.signs.push(SignSeen { task, attempt, sign: Sign::Beat });
+        }
+        kept.pulses.note(task, glance, now.clock, true);
+    }
+    Ok(())
+}
+
+/// A first beat shows at once that somebody works on a task; all others wait for the scan.
+pub(super) fn look_for_first_beat<D: Disk>(
+    kept: &mut Kept,
+    context: &Context<'_, D>,
+    key: &TaskKey,
+    now: Now,
+    observed: &mut Observed,
+) -> Result<(), TurnError> {
+    let Some(task) = kept.state.find(key.as_str()) else { return Ok(()) };
+    let Phase::Offered { attempt, .. } = kept.state.tasks[task].phase else { return Ok(()) };
+    if observed.full_scan {
+        return Ok(());
+    }
+    let glance = glance(kept, context, task, attempt)?;
+    if matches!(glance, Glance::Beat { .. }) {
+        observed.signs.push(SignSeen { task, attempt, sign: Sign::Beat });
+        kept.pulses.note(task, glance, now.clock, false);
+    }
+    Ok(())
+}
+
+fn glance<D: Disk>(
+    kept: &mut Kept,
+    context: &Context<'_, D>,
+    task: TaskIx,
+    attempt: Attempt,
+) -> Result<Glance, TurnError> {
+    let path = kept.paths.heartbeat(kept.state.key(task));
+    let look = context.disk.look(&path).map_err(BusError::of("look at", &path))?;
+    let Some(look) = look.filter(|look| look.kind == NodeKind::File && look.size > 0) else {
+        return Ok(Glance::Nothing);
+    };
+    if kept.heartbeats.get(&task) == Some(&look) {
+        return Ok(Glance::Nothing);
+    }
+    let content = context.disk.read(&path, bus::HEARTBEAT_BYTES_MAX).map_err(BusError::of("read", &path))?;
+    let (bytes, look) = match content {
+        Content::Bytes { bytes, look } if !bytes.is_empty() => (bytes, look),
+        Content::TooLarge { .. } => {
+            return Ok(Glance::Malformed(unreadable(&content, bus::HEARTBEAT_BYTES_MAX)));
+        }
+        _ => return Ok(Glance::Nothing),
+    };
+    match heartbeat::read(&bytes) {
+        // A torn beat is not remembered: it is read again at the next look.
+        Err(defect) => Ok(Glance::Malformed(defect)),
+        Ok(beat) => {
+            kept.heartbeats.insert(task, look);
+            if beat.attempt.is_some_and(|said| said != attempt) {
+                return Ok(Glance::Nothing);
+            }
+            Ok(Glance::Beat { progress: beat.progress, tokens: beat.tokens_used })
+        }
+    }
+}
