@@ -1,6 +1,6 @@
 //! The live loop: wait for an event or for time, take a turn, write projections. `wk watch` and `wk run`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use super::{Focus, Kept, TurnError, TurnReport, Watcher, pass};
 use crate::bus::wake::{Hints, Wake};
 use crate::bus::{Disk, RealDisk, layout, platform};
 use crate::decide::{Now, is_over_its_limit};
-use crate::model::WallTime;
 use crate::model::state::Phase;
+use crate::model::{BatchId, WallTime};
 use crate::view::snapshot::Mode;
 
 /// Shortest time between two full scans.
@@ -34,7 +34,9 @@ pub struct Session {
     pub wake: Wake,
     clock: ActiveClock,
     next_scan_ms: u64,
-    scan_cost_ms: u64,
+    scan_cost_us: u64,
+    /// Directories that may become batches, and whose events are waited for.
+    expected: BTreeSet<BatchId>,
     next_projection_ms: u64,
     next_clock_note_ms: u64,
     is_dirty: bool,
@@ -70,7 +72,8 @@ impl Session {
             wake,
             clock,
             next_scan_ms: 0,
-            scan_cost_ms: 0,
+            scan_cost_us: 0,
+            expected: BTreeSet::new(),
             next_projection_ms: 0,
             next_clock_note_ms: 0,
             is_dirty: true,
@@ -104,7 +107,7 @@ impl Session {
     }
 
     fn turn(&mut self, hints: &Hints) -> Result<TurnReport, TurnError> {
-        let started_ms = platform::monotonic_ms();
+        let (started_ms, worked_us) = (platform::monotonic_ms(), platform::worked_us());
         let now = self.now();
         let is_over = self.watcher.batches.values().any(|kept| is_over_its_limit(&kept.state, now));
         let is_scan_due = hints.rescan || is_over || started_ms >= self.next_scan_ms;
@@ -126,7 +129,7 @@ impl Session {
         if is_scan_due {
             if !report.changed {
                 // A turn that decides also writes and syncs: that is not the price of looking.
-                self.scan_cost_ms = ended_ms - started_ms;
+                self.scan_cost_us = platform::worked_us() - worked_us;
             }
             self.next_scan_ms = ended_ms + self.scan_interval_ms();
         }
@@ -194,12 +197,13 @@ impl Session {
         }
         if self.watcher.has_unsettled_intake() {
             shortest = shortest.min(settings.settle.millis() / 2);
+            is_running = true;
         }
         let (base, share) = match is_running {
             true => (settings.scan_interval.millis(), RUNNING_SHARE),
             false => (settings.idle_scan.millis(), IDLE_SHARE),
         };
-        base.min(shortest).max(self.scan_cost_ms * share).clamp(SCAN_LEAST_MS, SCAN_MOST_MS.max(base))
+        base.min(shortest).max(self.scan_cost_us * share / 1000).clamp(SCAN_LEAST_MS, SCAN_MOST_MS.max(base))
     }
 
     /// Watches new batch directories and forgets archived ones. `true` if one was new.
@@ -214,9 +218,16 @@ impl Session {
             is_new |= self.wake.watch(kept.paths.dir());
             is_new |= self.wake.watch(&kept.paths.control());
         }
-        for id in &self.watcher.candidates {
+        // `mkdir batch-9`, and a moment later its first spec.
+        for id in self.expected.difference(&self.watcher.expected) {
+            if !self.watcher.batches.contains_key(id) {
+                self.wake.unwatch(self.watcher.layout().batch(id).dir());
+            }
+        }
+        for id in &self.watcher.expected {
             is_new |= self.wake.watch(self.watcher.layout().batch(id).dir());
         }
+        self.expected.clone_from(&self.watcher.expected);
         is_new
     }
 
