@@ -16,7 +16,7 @@ mod settle;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::Path;
 
 use crate::bus::disk::BusError;
 use crate::bus::journal::JournalError;
@@ -130,12 +130,12 @@ pub struct Watcher<D: Disk> {
     pub batches: BTreeMap<BatchId, Kept>,
     /// Batches that cannot be kept, with the reason: one damaged journal stops its batch alone.
     pub broken: BTreeMap<BatchId, String>,
+    /// Directories that have no spec yet: they become batches with the first.
+    pub expected: BTreeSet<BatchId>,
     intake: inbox::Intake,
     told: HashSet<String>,
     /// The newest ended batches by number, for the ledger.
     ended: BTreeMap<u64, BatchState>,
-    /// Batch directories without a spec yet: watched, so that the first one is noticed at once.
-    pub candidates: BTreeSet<BatchId>,
 }
 
 impl<D: Disk> Watcher<D> {
@@ -153,12 +153,15 @@ impl<D: Disk> Watcher<D> {
             heart: decide::decide,
             batches: BTreeMap::new(),
             broken: BTreeMap::new(),
+            expected: BTreeSet::new(),
             intake: inbox::Intake::default(),
             told: HashSet::new(),
             ended: BTreeMap::new(),
-            candidates: BTreeSet::new(),
         };
-        watcher.sweep_temporary();
+        let layout = &watcher.layout;
+        for dir in [layout.home(), layout.bus(), layout.results(), layout.quarantine()] {
+            sweep_temporary(&watcher.disk, &dir);
+        }
         watcher.find_batches(now)?;
         let latest = watcher.latest_clock().max(now.clock);
         for kept in watcher.batches.values_mut() {
@@ -290,6 +293,7 @@ impl<D: Disk> Watcher<D> {
     fn find_batches(&mut self, now: Now) -> Result<(), TurnError> {
         let dir = self.layout.tasks();
         let listed = self.disk.list(&dir).map_err(BusError::of("list", &dir))?;
+        self.expected.clear();
         for entry in listed {
             let id = match layout::batch_of_directory(&entry.name) {
                 None => continue,
@@ -309,6 +313,9 @@ impl<D: Disk> Watcher<D> {
             match self.adopt(&id, now) {
                 Err(error @ TurnError::Superseded { .. }) => return Err(error),
                 Err(error) => self.tell_once(format!("tasks/batch-{id} is not taken up: {error}")),
+                Ok(()) if !self.batches.contains_key(&id) && !self.broken.contains_key(&id) => {
+                    self.expected.insert(id);
+                }
                 Ok(()) => {}
             }
         }
@@ -317,10 +324,8 @@ impl<D: Disk> Watcher<D> {
 
     fn adopt(&mut self, id: &BatchId, now: Now) -> Result<(), TurnError> {
         if !self.is_accepted(id)? && !self.accept_open_batch(id, now)? {
-            self.candidates.insert(id.clone());
             return Ok(());
         }
-        self.candidates.remove(id);
         self.complete_acceptance(id)?;
         match Kept::load(&self.context(), id, now) {
             Ok(mut kept) => {
@@ -339,19 +344,16 @@ impl<D: Disk> Watcher<D> {
         }
         Ok(())
     }
+}
 
-    /// Removes temporary files that a crashed watcher left: only our own, only in our own directories.
-    fn sweep_temporary(&self) {
-        for dir in [self.layout.bus(), self.layout.results(), self.layout.quarantine()] {
-            let Ok(listed) = self.disk.list(&dir) else { continue };
-            for entry in listed {
-                let is_ours =
-                    entry.name.to_string_lossy().starts_with(crate::bus::real_disk::TEMPORARY_PREFIX);
-                if is_ours && entry.kind == crate::bus::NodeKind::File {
-                    let path: PathBuf = dir.join(&entry.name);
-                    let _ = self.disk.remove_file(&path);
-                }
-            }
+/// Removes temporary files that a killed watcher left. Only for directories where nobody else writes:
+/// `wk submit` and `wk agent` make files of the same kind.
+fn sweep_temporary(disk: &impl Disk, dir: &Path) {
+    let Ok(listed) = disk.list(dir) else { return };
+    for entry in listed {
+        let is_ours = entry.name.to_string_lossy().starts_with(crate::bus::real_disk::TEMPORARY_PREFIX);
+        if is_ours && entry.kind == crate::bus::NodeKind::File {
+            let _ = disk.remove_file(&dir.join(&entry.name));
         }
     }
 }

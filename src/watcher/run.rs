@@ -1,6 +1,6 @@
 //! The live loop: wait for an event or for time, take a turn, write projections. `wk watch` and `wk run`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use super::{Focus, Kept, TurnError, TurnReport, Watcher, pass};
 use crate::bus::wake::{Hints, Wake};
 use crate::bus::{Disk, RealDisk, layout, platform};
 use crate::decide::{Now, is_over_its_limit};
-use crate::model::WallTime;
 use crate::model::state::Phase;
+use crate::model::{BatchId, WallTime};
 use crate::view::snapshot::Mode;
 
 /// Shortest time between two full scans.
@@ -35,6 +35,8 @@ pub struct Session {
     clock: ActiveClock,
     next_scan_ms: u64,
     scan_cost_us: u64,
+    /// Directories that may become batches, and whose events are waited for.
+    expected: BTreeSet<BatchId>,
     next_projection_ms: u64,
     next_clock_note_ms: u64,
     is_dirty: bool,
@@ -71,6 +73,7 @@ impl Session {
             clock,
             next_scan_ms: 0,
             scan_cost_us: 0,
+            expected: BTreeSet::new(),
             next_projection_ms: 0,
             next_clock_note_ms: 0,
             is_dirty: true,
@@ -215,9 +218,16 @@ impl Session {
             is_new |= self.wake.watch(kept.paths.dir());
             is_new |= self.wake.watch(&kept.paths.control());
         }
-        for id in &self.watcher.candidates {
+        // `mkdir batch-9`, and a moment later its first spec.
+        for id in self.expected.difference(&self.watcher.expected) {
+            if !self.watcher.batches.contains_key(id) {
+                self.wake.unwatch(self.watcher.layout().batch(id).dir());
+            }
+        }
+        for id in &self.watcher.expected {
             is_new |= self.wake.watch(self.watcher.layout().batch(id).dir());
         }
+        self.expected.clone_from(&self.watcher.expected);
         is_new
     }
 
