@@ -29,18 +29,13 @@ pub struct Yard {
     pub editors: AtomicUsize,
 }
 
-/// Why a script did not come to its end.
+/// Why a script did not come to its end: the run was over before, the disk failed, or a promise was broken.
 #[derive(Debug)]
-pub enum Unfinished {
-    /// The run was over before.
-    Over(String),
-    Disk(io::Error),
-    Broken(String),
-}
+pub struct Unfinished(pub String);
 
 impl From<io::Error> for Unfinished {
     fn from(error: io::Error) -> Self {
-        Unfinished::Disk(error)
+        Unfinished(error.to_string())
     }
 }
 
@@ -139,7 +134,7 @@ impl Agent<'_> {
         let spec = self.await_attempt(1)?;
         let others = self.yard.editors.fetch_add(1, Ordering::SeqCst);
         if others > 0 {
-            return Err(Unfinished::Broken(format!("{} edits {SHARED_FILE} beside another", self.key)));
+            return Err(Unfinished(format!("{} edits {SHARED_FILE} beside another", self.key)));
         }
         self.beat(1, "editing")?;
         let mut file = OpenOptions::new().append(true).open(self.yard.root.join(SHARED_FILE))?;
@@ -173,7 +168,7 @@ impl Agent<'_> {
                 return Ok(seen);
             }
             if self.yard.is_over.load(Ordering::Relaxed) {
-                return Err(Unfinished::Over(format!("{} still waited for {what}", self.key)));
+                return Err(Unfinished(format!("{} still waited for {what}", self.key)));
             }
             thread::sleep(LOOK_EVERY);
         }

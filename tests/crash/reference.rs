@@ -83,13 +83,11 @@ fn phase(part: &Part) -> Value {
         "complexity": "low",
         "estimated_hours": 0.1,
         "dependencies": part.after,
+        "files_modified": if part.role == Role::Edits { vec![SHARED_FILE] } else { Vec::new() },
         "type": "executor",
     });
     if matches!(part.role, Role::Silent | Role::Late) {
         phase["heartbeat_timeout_seconds"] = json!(SHORT_SILENCE_SECONDS);
-    }
-    if part.role == Role::Edits {
-        phase["files_modified"] = json!([SHARED_FILE]);
     }
     phase
 }

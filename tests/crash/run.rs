@@ -13,7 +13,7 @@ use super::agents::{self, Unfinished, Yard};
 use super::reference::{PARTS, SETTINGS, SHARED_FILE, plan};
 
 /// Far more than any run needs: reached only where something hangs.
-const RUN_LIMIT: Duration = Duration::from_secs(60);
+const RUN_LIMIT: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 const SIGKILL: i32 = 9;
 
@@ -84,7 +84,7 @@ pub fn play(scenario: &Scenario) -> Result<Played, String> {
         let watched = watch_to_the_end(scenario, root.path(), started);
         yard.is_over.store(true, Ordering::Relaxed);
         let ends = agents.into_iter().map(|agent| agent.join().expect("an agent does not panic"));
-        (watched, ends.filter_map(Result::err).collect::<Vec<Unfinished>>())
+        (watched, ends.filter_map(Result::err).map(|Unfinished(why)| why).collect::<Vec<String>>())
     });
     let tell = |why: String| format!("{why}\n{}", story(root.path()));
     let (killed, operations) = watched.map_err(|why| tell(format!("{why}; agents: {unfinished:?}")))?;
