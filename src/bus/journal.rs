@@ -60,10 +60,6 @@ impl Journal {
         Ok((journal, parsed.entries))
     }
 
-    pub fn has_lines(&self) -> bool {
-        self.next_seq > 1
-    }
-
     /// Makes a turn's events durable together.
     pub fn commit(&mut self, disk: &impl Disk, stamp: Stamp, events: &[Event]) -> Result<(), BusError> {
         let mut lines = Vec::with_capacity(events.len() * 256);
@@ -111,6 +107,9 @@ fn read_bytes(disk: &impl Disk, path: &Path) -> Result<Vec<u8>, BusError> {
             Content::Changing => {}
             Content::NotAFile(_) | Content::SharedLink | Content::TooLarge { .. } => {
                 return Err(BusError::of("read", path)(std::io::Error::other("not a journal file")));
+            }
+            Content::Unreadable { why } => {
+                return Err(BusError::of("read", path)(std::io::Error::other(why)));
             }
         }
     }

@@ -35,7 +35,7 @@ pub fn refuse(
     let target = dir.join(numbered_name(disk, &dir, path)?);
     let reason = reason_bytes(layout, path, defects, at);
     // The reason first: a refused file never lies there unexplained.
-    let reason_path = reason_beside(&target);
+    let reason_path = super::layout::reason_beside(&target);
     disk.publish(&reason_path, &reason, Durability::Unsynced)
         .map_err(BusError::of("publish", &reason_path))?;
     match disk.rename(path, &target, Durability::Unsynced) {
@@ -45,14 +45,8 @@ pub fn refuse(
     }
 }
 
-/// The reason's place beside a file in quarantine.
-pub fn reason_beside(target: &Path) -> PathBuf {
-    let mut name = target.file_name().unwrap_or_default().to_owned();
-    name.push(".reason.json");
-    target.with_file_name(name)
-}
-
-fn reason_bytes(layout: &Layout, path: &Path, defects: &[Defect], at: WallTime) -> Vec<u8> {
+/// What a refusal says: beside the file in quarantine, and where the agent looks.
+pub fn reason_bytes(layout: &Layout, path: &Path, defects: &[Defect], at: WallTime) -> Vec<u8> {
     let file = path.strip_prefix(layout.bus()).unwrap_or(path).display().to_string();
     let reason = ReasonFile { version: 1, file, refused_at: at, defects };
     let mut bytes = serde_json::to_vec_pretty(&reason).expect("a reason has only string keys");

@@ -4,6 +4,8 @@
 //! `WK_CRASH_AT=n` the process dies by SIGKILL just before its n-th one: the crash test walks through all of
 //! them. With `WK_COUNT_OPERATIONS=FILE` a process that ends leaves in FILE how many there were.
 
+#![expect(clippy::disallowed_methods, reason = "this is where the disk is touched")]
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -103,6 +105,20 @@ fn sync_parent(path: &Path) -> io::Result<()> {
     }
 }
 
+/// A file that is there and may not be read; other errors are not this file's fault.
+fn refused_by_system(metadata: &fs::Metadata, error: io::Error) -> io::Result<Content> {
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return Err(error);
+    }
+    let mode = metadata.permissions().mode() & 0o777;
+    let reader = rustix::process::geteuid().as_raw();
+    let why = format!(
+        "{error}: it belongs to user {} with mode {mode:03o}, and we are user {reader}",
+        metadata.uid()
+    );
+    Ok(Content::Unreadable { why })
+}
+
 /// Opens for reading whatever stands there, without following a link or waiting for a writer of a pipe.
 fn open_plainly(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
@@ -142,9 +158,10 @@ impl Disk for RealDisk {
             Err(error) if super::disk::is_absent(&error) => return Ok(Content::Absent),
             Err(error) => {
                 // A link (ELOOP) or a socket (ENXIO) cannot be opened this way: say what it is.
-                return match fs::symlink_metadata(path).map(|metadata| kind_of(metadata.file_type())) {
-                    Ok(NodeKind::File) | Err(_) => Err(error),
-                    Ok(other) => Ok(Content::NotAFile(other)),
+                return match fs::symlink_metadata(path) {
+                    Ok(metadata) if metadata.is_file() => refused_by_system(&metadata, error),
+                    Ok(metadata) => Ok(Content::NotAFile(kind_of(metadata.file_type()))),
+                    Err(_) => Err(error),
                 };
             }
         };
@@ -159,7 +176,9 @@ impl Disk for RealDisk {
             return Ok(Content::TooLarge { size: before.size });
         }
         let mut bytes = Vec::with_capacity(before.size as usize + 1);
-        (&mut file).take(limit + 1).read_to_end(&mut bytes)?;
+        if let Err(error) = (&mut file).take(limit + 1).read_to_end(&mut bytes) {
+            return Ok(Content::Unreadable { why: error.to_string() });
+        }
         if bytes.len() as u64 > limit {
             return Ok(Content::TooLarge { size: bytes.len() as u64 });
         }
@@ -217,10 +236,15 @@ impl Disk for RealDisk {
     fn append(&self, path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
         self.begin();
         let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+        let is_new = file.metadata()?.len() == 0;
         file.write_all(bytes)?;
         if self.syncs(durability) {
             self.begin();
             file.sync_data()?;
+            if is_new {
+                // The content is safe, but its name may not be.
+                sync_parent(path)?;
+            }
         }
         Ok(())
     }

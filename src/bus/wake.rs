@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
@@ -98,10 +98,7 @@ impl Wake {
     /// Waits for the first event, at most `longest`, and takes whatever else has come by then.
     pub fn wait(&self, longest: Duration) -> Hints {
         let mut hints = Hints::default();
-        let mut next = match self.receiver.recv_timeout(longest) {
-            Ok(first) => Some(first),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        };
+        let mut next = self.receiver.recv_timeout(longest).ok();
         while let Some(nudge) = next {
             match nudge {
                 Nudge::Path(path) => {
@@ -130,7 +127,7 @@ fn source(sender: SyncSender<Nudge>, overflowed: Arc<AtomicBool>) -> Option<Reco
             overflowed.store(true, Ordering::Relaxed);
             let _ = sender.try_send(Nudge::Now);
         }
-        if !says_something(&event.kind) {
+        if !says_something(event.kind) {
             return;
         }
         for path in event.paths {
@@ -152,7 +149,7 @@ fn source(sender: SyncSender<Nudge>, overflowed: Arc<AtomicBool>) -> Option<Reco
 }
 
 /// Completed writes, renames and new names. Opening and reading say nothing, and our own reads would wake us.
-fn says_something(kind: &EventKind) -> bool {
+fn says_something(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
         EventKind::Access(_) => false,
@@ -166,7 +163,7 @@ fn says_something(kind: &EventKind) -> bool {
 /// Beats are counted by the scans: a thousand agents must not wake the watcher a thousand times a second.
 fn is_only_a_beat(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.ends_with(".hb") || name.starts_with(super::real_disk::TEMPORARY_PREFIX)
+    super::layout::is_heartbeat(name) || name.starts_with(super::real_disk::TEMPORARY_PREFIX)
 }
 
 #[cfg(test)]

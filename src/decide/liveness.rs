@@ -15,10 +15,13 @@ const SUSPICIOUS_LEAST: usize = 3;
 
 /// The tasks that would be declared dead now: their drop boxes are looked at once more before that.
 pub fn condemned(state: &BatchState, pulses: &Pulses, now: Now) -> Vec<TaskIx> {
+    let is_over = super::deadlines::is_over_its_limit(state, now);
     let late = |task: &TaskIx| {
-        let state = &state.tasks[*task];
-        verdict(state, pulses.get(*task), now.clock).is_some()
-            || super::deadlines::is_over_time(state, now.clock)
+        let task_state = &state.tasks[*task];
+        is_over
+            || verdict(task_state, pulses.get(*task), now.clock).is_some()
+            || super::deadlines::is_over_time(task_state, now.clock)
+            || super::deadlines::is_stage_over(state, task_state, now.clock)
     };
     state.live.iter().copied().filter(late).collect()
 }

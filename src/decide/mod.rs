@@ -20,7 +20,7 @@ use crate::model::event::Sign;
 use crate::model::state::{BatchState, TaskIx};
 use crate::model::{Attempt, Defect, Event, Task, TaskKey, Tick, Verdict, WallTime};
 
-pub use deadlines::next_deadline;
+pub use deadlines::{is_due, is_over_its_limit, next_deadline};
 pub use liveness::condemned;
 pub use pulse::{Glance, Pulse, Pulses};
 
@@ -104,8 +104,8 @@ pub fn decide(state: &mut BatchState, observed: Observed, pulses: &Pulses, now: 
         liveness::judge_silence(&mut turn, pulses);
         deadlines::judge_attempts(&mut turn);
         deadlines::judge_stages(&mut turn);
+        deadlines::judge_batch(&mut turn);
     }
-    deadlines::judge_batch(&mut turn);
     cancel::carry_out(&mut turn);
     finish::abandon_dependents(&mut turn);
     start::offer(&mut turn);

@@ -16,6 +16,12 @@ pub(super) fn judge(turn: &mut Turn<'_>, seen: ResultSeen) {
         Phase::BackingOff { .. } => {
             return put_aside(turn, task, sha256, content, LateBecause::BetweenAttempts);
         }
+        Phase::Claimed { attempt } if is_collected(turn, task, &sha256) => {
+            if let Ok(checked) = content {
+                judge_collected(turn, task, attempt, checked);
+            }
+            return;
+        }
         Phase::Claimed { .. } | Phase::Done(_) => {
             return put_aside(turn, task, sha256, content, LateBecause::Settled);
         }
@@ -31,6 +37,10 @@ pub(super) fn judge(turn: &mut Turn<'_>, seen: ResultSeen) {
     }
 }
 
+fn is_collected(turn: &Turn<'_>, task: TaskIx, sha256: &str) -> bool {
+    turn.state.tasks[task].collected.as_ref().is_some_and(|collected| collected.sha256 == sha256)
+}
+
 fn put_aside(
     turn: &mut Turn<'_>,
     task: TaskIx,
@@ -44,6 +54,7 @@ fn put_aside(
 }
 
 fn refuse(turn: &mut Turn<'_>, task: TaskIx, attempt: Attempt, sha256: String, defects: Vec<Defect>) {
+    begin_if_offered(turn, task, attempt);
     let task = turn.key(task);
     turn.record(Event::ResultRefused { task, attempt, sha256, defects });
 }
@@ -57,17 +68,38 @@ fn collect(
     said: Option<Attempt>,
 ) {
     let key = turn.key(task);
-    if matches!(turn.state.tasks[task].phase, Phase::Offered { .. }) {
-        turn.record(Event::Started { task: key.clone(), attempt, sign: Sign::Result });
-    }
+    begin_if_offered(turn, task, attempt);
     let unfenced = said.is_none() && attempt > Attempt::FIRST;
     let failure = failure_in(turn, &checked);
     let Checked { verdict, .. } = checked;
-    turn.record(Event::Collected { task: key.clone(), attempt, sha256, unfenced, verdict });
+    turn.record(Event::Collected { task: key, attempt, sha256, unfenced, verdict });
+    conclude(turn, task, attempt, failure);
+}
+
+fn conclude(turn: &mut Turn<'_>, task: TaskIx, attempt: Attempt, failure: Option<Reason>) {
     match failure {
         Some(because) => retry::fail_attempt(turn, task, because),
-        None => turn.record(Event::Succeeded { task: key, attempt }),
+        None => {
+            let task = turn.key(task);
+            turn.record(Event::Succeeded { task, attempt });
+        }
     }
+}
+
+/// Whoever writes a result works on the attempt, though nobody saw it take it or beat.
+fn begin_if_offered(turn: &mut Turn<'_>, task: TaskIx, attempt: Attempt) {
+    if matches!(turn.state.tasks[task].phase, Phase::Offered { .. }) {
+        let task = turn.key(task);
+        turn.record(Event::Started { task, attempt, sign: Sign::Result });
+    }
+}
+
+/// A turn that was cut after its result was collected: the judgement is still owed.
+fn judge_collected(turn: &mut Turn<'_>, task: TaskIx, attempt: Attempt, seen: Checked) {
+    let verdict = turn.state.tasks[task].collected.as_ref().map(|collected| collected.verdict.clone());
+    let checked = Checked { verdict: verdict.unwrap_or_default(), ..seen };
+    let failure = failure_in(turn, &checked);
+    conclude(turn, task, attempt, failure);
 }
 
 /// Why a valid result is not a success, if it is not.

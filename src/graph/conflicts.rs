@@ -25,7 +25,7 @@ pub fn file_conflicts<'f, Files>(
     files: Files,
 ) -> Vec<SharedFile<'f>>
 where
-    Files: Iterator<Item = (usize, &'f str)>,
+    Files: Iterator<Item = (usize, &'f str)> + Clone,
 {
     let mut search = Search::new(dependencies, order, LOOKS_MAX);
     shared_files(files)
@@ -38,8 +38,10 @@ where
 }
 
 /// Files with at least two different declarers. The pairs come task by task.
-fn shared_files<'f>(files: impl Iterator<Item = (usize, &'f str)>) -> Vec<(&'f str, Vec<usize>)> {
-    // Most files have one declarer, which needs no list of its own.
+fn shared_files<'f>(files: impl Iterator<Item = (usize, &'f str)> + Clone) -> Vec<(&'f str, Vec<usize>)> {
+    let is_repeated = repeated_digests(files.clone().map(|(_, file)| file));
+    let files = files.filter(|(_, file)| is_repeated.binary_search(&digest(file)).is_ok());
+    // By file: who declares it first, and the place in the list of those that share.
     let mut first_declarer: HashMap<&str, (usize, Option<usize>)> = HashMap::new();
     let mut shared: Vec<(usize, &str, Vec<usize>)> = Vec::new();
     for (task, file) in files {
@@ -60,6 +62,27 @@ fn shared_files<'f>(files: impl Iterator<Item = (usize, &'f str)>) -> Vec<(&'f s
     }
     shared.sort_by_key(|(first, _, _)| *first);
     shared.into_iter().map(|(_, file, declarers)| (file, declarers)).collect()
+}
+
+/// The digests that several names have. In a large plan most files have one declarer, and sorting
+/// numbers is far cheaper than a map of all names. Names that share a digest by chance do no harm.
+fn repeated_digests<'f>(files: impl Iterator<Item = &'f str>) -> Vec<u64> {
+    let mut digests: Vec<u64> = files.map(digest).collect();
+    digests.sort_unstable();
+    let mut repeated: Vec<u64> =
+        digests.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+    repeated.dedup();
+    repeated
+}
+
+/// FNV-1a, eight bytes at a step.
+fn digest(name: &str) -> u64 {
+    name.as_bytes().chunks(8).fold(0xcbf2_9ce4_8422_2325, |hash: u64, chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        let mixed = (hash ^ u64::from_le_bytes(word)).wrapping_mul(0x0000_0100_0000_01b3);
+        mixed ^ (mixed >> 29)
+    })
 }
 
 struct Search<'g> {

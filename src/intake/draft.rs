@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+use super::field::Spelling;
 use crate::model::{BatchId, Defect, Place, Settings, TaskType};
 
 /// Most defects that one refusal lists; a plan of a hundred thousand phases may have five in each.
@@ -19,11 +20,11 @@ pub(super) enum Spot {
     File,
     Line(u32),
     /// A field beside the list of phases.
-    Top(&'static str),
+    Top(Spelling),
     /// A phase of a JSON plan, by index; then a field of it; then an item of that.
     Phase(u32),
-    Field(u32, &'static str),
-    Item(u32, &'static str, u32),
+    Field(u32, Spelling),
+    Item(u32, Spelling, u32),
 }
 
 /// A field that may be absent, or present with a value that was already found wrong.
@@ -60,8 +61,6 @@ pub(super) struct Phase<'a> {
     pub(super) spot: Spot,
     /// `2a`, or its number where the plan gives none.
     pub(super) label: Cow<'a, str>,
-    /// As the plan gives it, if it does.
-    pub(super) task_id: Option<String>,
     /// What follows the label: `Analyzer`.
     pub(super) title: Cow<'a, str>,
     pub(super) goal: Slot<Cow<'a, str>>,
@@ -71,6 +70,15 @@ pub(super) struct Phase<'a> {
     pub(super) dependencies: Slot<Vec<Item<'a>>>,
     pub(super) steps: Vec<Cow<'a, str>>,
     pub(super) validation_gates: Vec<Cow<'a, str>>,
+    /// Present only where the plan says more than it must: most phases of a large plan do not.
+    rare: Option<Box<Rare<'a>>>,
+}
+
+/// What few phases have.
+#[derive(Debug, Default)]
+pub(super) struct Rare<'a> {
+    /// As the plan gives it, if it does.
+    pub(super) task_id: Option<String>,
     pub(super) conflict_notes: Option<Cow<'a, str>>,
     pub(super) kind: Option<TaskType>,
     pub(super) agent: Option<Cow<'a, str>>,
@@ -94,7 +102,6 @@ impl<'a> Phase<'a> {
         Phase {
             spot,
             label,
-            task_id: None,
             title,
             goal: Slot::Absent,
             complexity: Slot::Absent,
@@ -103,13 +110,24 @@ impl<'a> Phase<'a> {
             dependencies: Slot::Absent,
             steps: Vec::new(),
             validation_gates: Vec::new(),
-            conflict_notes: None,
-            kind: None,
-            agent: None,
-            command: None,
-            limits: OwnLimits::default(),
-            extra: Map::new(),
+            rare: None,
         }
+    }
+
+    pub(super) fn rare(&self) -> Option<&Rare<'a>> {
+        self.rare.as_deref()
+    }
+
+    pub(super) fn rare_mut(&mut self) -> &mut Rare<'a> {
+        self.rare.get_or_insert_default()
+    }
+
+    pub(super) fn take_rare(&mut self) -> Rare<'a> {
+        self.rare.take().map(|rare| *rare).unwrap_or_default()
+    }
+
+    pub(super) fn task_id(&self) -> Option<&str> {
+        self.rare()?.task_id.as_deref()
     }
 
     /// How messages name it: by its title, as the seed does.
@@ -184,10 +202,12 @@ impl Findings {
         match spot {
             Spot::File => Place::File,
             Spot::Line(line) => Place::Line(line as usize),
-            Spot::Top(field) => Place::Field(field.to_owned()),
+            Spot::Top(field) => Place::Field(field.word().to_owned()),
             Spot::Phase(phase) => Place::Field(format!("{list}[{phase}]")),
-            Spot::Field(phase, field) => Place::Field(format!("{list}[{phase}].{field}")),
-            Spot::Item(phase, field, item) => Place::Field(format!("{list}[{phase}].{field}[{item}]")),
+            Spot::Field(phase, field) => Place::Field(format!("{list}[{phase}].{}", field.word())),
+            Spot::Item(phase, field, item) => {
+                Place::Field(format!("{list}[{phase}].{}[{item}]", field.word()))
+            }
         }
     }
 

@@ -34,58 +34,71 @@ pub(super) enum Shape {
     Sentences,
 }
 
-impl Field {
-    /// The field of this name in any spelling, with the spelling that places use.
-    pub(super) fn named(name: &str) -> Option<(Field, &'static str)> {
-        let mut buffer = [0; NAME_BYTES_MAX];
-        Some(match folded(name, &mut buffer)? {
-            "goal" => (Field::Goal, "goal"),
-            "complexity" => (Field::Complexity, "complexity"),
-            "estimated_hours" => (Field::EstimatedHours, "estimated_hours"),
-            "estimated_time" => (Field::EstimatedHours, "estimated_time"),
-            "files_modified" => (Field::FilesModified, "files_modified"),
-            "dependencies" => (Field::Dependencies, "dependencies"),
-            "depends_on" => (Field::Dependencies, "depends_on"),
-            "steps" => (Field::Steps, "steps"),
-            "implementation_steps" => (Field::Steps, "implementation_steps"),
-            "validation_gates" => (Field::ValidationGates, "validation_gates"),
-            "conflict_notes" => (Field::ConflictNotes, "conflict_notes"),
-            "type" => (Field::Type, "type"),
-            "agent" => (Field::Agent, "agent"),
-            "command" => (Field::Command, "command"),
-            "timeout" => (Field::Timeout, "timeout"),
-            "timeout_seconds" => (Field::Timeout, "timeout_seconds"),
-            "max_retries" => (Field::MaxRetries, "max_retries"),
-            "heartbeat_timeout" => (Field::HeartbeatTimeout, "heartbeat_timeout"),
-            "heartbeat_timeout_seconds" => (Field::HeartbeatTimeout, "heartbeat_timeout_seconds"),
-            "start_timeout" => (Field::StartTimeout, "start_timeout"),
-            "start_timeout_seconds" => (Field::StartTimeout, "start_timeout_seconds"),
-            "stuck_after" => (Field::StuckAfter, "stuck_after"),
-            "stuck_after_seconds" => (Field::StuckAfter, "stuck_after_seconds"),
-            _ => return None,
-        })
+/// Every spelling of a field's name. The first of a field is the one that messages use.
+const SPELLINGS: &[(&str, Field)] = &[
+    ("goal", Field::Goal),
+    ("complexity", Field::Complexity),
+    ("estimated_hours", Field::EstimatedHours),
+    ("estimated_time", Field::EstimatedHours),
+    ("files_modified", Field::FilesModified),
+    ("dependencies", Field::Dependencies),
+    ("depends_on", Field::Dependencies),
+    ("steps", Field::Steps),
+    ("implementation_steps", Field::Steps),
+    ("validation_gates", Field::ValidationGates),
+    ("conflict_notes", Field::ConflictNotes),
+    ("type", Field::Type),
+    ("agent", Field::Agent),
+    ("command", Field::Command),
+    ("timeout_seconds", Field::Timeout),
+    ("timeout", Field::Timeout),
+    ("max_retries", Field::MaxRetries),
+    ("heartbeat_timeout_seconds", Field::HeartbeatTimeout),
+    ("heartbeat_timeout", Field::HeartbeatTimeout),
+    ("start_timeout_seconds", Field::StartTimeout),
+    ("start_timeout", Field::StartTimeout),
+    ("stuck_after_seconds", Field::StuckAfter),
+    ("stuck_after", Field::StuckAfter),
+];
+
+/// Names in JSON that are not a field's: what a phase is called, and what stands beside the phases.
+const OTHER_NAMES: &[&str] =
+    &["phase_name", "name", "title", "task_id", "id", "key", "phase", "shell", "batch_id", "phases", "tasks"];
+
+/// A known name in one byte, so that every item of a large plan can say where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Spelling(u8);
+
+impl Spelling {
+    /// Of a name that is in one of the tables here.
+    pub(super) fn of(name: &str) -> Spelling {
+        let position = all_names().position(|known| known == name);
+        debug_assert!(position.is_some(), "{name} is in no table");
+        Spelling(position.unwrap_or(0) as u8)
     }
 
-    /// As messages and JSON call it.
     pub(super) fn word(self) -> &'static str {
-        match self {
-            Field::Goal => "goal",
-            Field::Complexity => "complexity",
-            Field::EstimatedHours => "estimated_hours",
-            Field::FilesModified => "files_modified",
-            Field::Dependencies => "dependencies",
-            Field::Steps => "steps",
-            Field::ValidationGates => "validation_gates",
-            Field::ConflictNotes => "conflict_notes",
-            Field::Type => "type",
-            Field::Agent => "agent",
-            Field::Command => "command",
-            Field::Timeout => "timeout_seconds",
-            Field::MaxRetries => "max_retries",
-            Field::HeartbeatTimeout => "heartbeat_timeout_seconds",
-            Field::StartTimeout => "start_timeout_seconds",
-            Field::StuckAfter => "stuck_after_seconds",
-        }
+        all_names().nth(self.0.into()).unwrap_or("")
+    }
+}
+
+fn all_names() -> impl Iterator<Item = &'static str> {
+    let fields = SPELLINGS.iter().map(|(name, _)| *name);
+    fields.chain(OTHER_NAMES.iter().copied()).chain(PLAN_SETTINGS.iter().copied())
+}
+
+impl Field {
+    /// The field of this name in any spelling, with the spelling that places use.
+    pub(super) fn named(name: &str) -> Option<(Field, Spelling)> {
+        let mut buffer = [0; NAME_BYTES_MAX];
+        let name = folded(name, &mut buffer)?;
+        let position = SPELLINGS.iter().position(|(known, _)| *known == name)?;
+        Some((SPELLINGS[position].1, Spelling(position as u8)))
+    }
+
+    /// As messages call it.
+    pub(super) fn word(self) -> &'static str {
+        SPELLINGS.iter().find(|(_, field)| *field == self).map_or("", |(name, _)| name)
     }
 
     pub(super) fn shape(self) -> Shape {
@@ -156,10 +169,13 @@ mod tests {
     #[test]
     fn a_field_is_known_in_every_spelling() {
         for name in ["Files Modified", "files_modified", "FILES-MODIFIED", " files modified "] {
-            assert_eq!(Field::named(name), Some((Field::FilesModified, "files_modified")), "{name}");
+            let (field, spelling) = Field::named(name).unwrap();
+            assert_eq!((field, spelling.word()), (Field::FilesModified, "files_modified"), "{name}");
         }
         assert_eq!(Field::named("Owner"), None);
         assert_eq!(Field::named("Ziel für alle"), None);
+        assert_eq!(Spelling::of("batch_id").word(), "batch_id");
+        assert_eq!(Field::Timeout.word(), "timeout_seconds");
         assert_eq!(plan_setting("Stage Timeout"), Some("stage_timeout_seconds"));
         assert_eq!(plan_setting("journal_sync"), None, "not a plan's business");
     }

@@ -6,12 +6,11 @@ use std::borrow::Cow;
 
 use super::draft::{Draft, Findings, Item, Phase, Slot};
 use super::field::Field;
-use super::names::Names;
 use super::say::{self, quote};
-use super::{DEPENDENCIES_MAX, FILES_MAX, Plan, containment, value};
+use super::{FILES_MAX, Plan, dependencies, value};
 use crate::graph;
 use crate::model::batch::FileConflict;
-use crate::model::{Gate, Limits, OnFileConflict, Seconds, Settings, Task, TaskKey};
+use crate::model::{Gate, Limits, OnFileConflict, Seconds, Settings, Task, TaskKey, containment};
 
 /// How many labels of a cycle are told; the rest is counted.
 const CYCLE_LABELS_MAX: usize = 2_000;
@@ -20,7 +19,7 @@ const CYCLE_LABELS_MAX: usize = 2_000;
 pub(super) fn settle(draft: Draft<'_>, findings: &mut Findings) -> Option<Plan> {
     let Draft { own_id, settings, phases } = draft;
     let keys: Vec<Option<TaskKey>> = phases.iter().map(|phase| check_phase(phase, findings)).collect();
-    let dependencies = resolve(&phases, findings);
+    let dependencies = dependencies::resolve(&phases, findings);
     let order = graph::order(&dependencies);
     let order = order.map_err(|cycles| say_cycles(&cycles, &phases, findings)).ok();
     let conflicts = match &order {
@@ -55,7 +54,7 @@ fn check_phase(phase: &Phase<'_>, findings: &mut Findings) -> Option<TaskKey> {
             None
         }
     };
-    if let Some(task_id) = &phase.task_id
+    if let Some(task_id) = phase.task_id()
         && let Err(defect) = TaskKey::parse(task_id)
         && key.is_some()
     {
@@ -112,31 +111,6 @@ fn check_files(phase: &Phase<'_>, findings: &mut Findings) {
     }
 }
 
-fn resolve(phases: &[Phase<'_>], findings: &mut Findings) -> Vec<Vec<usize>> {
-    let mut names = Names::of(phases, findings);
-    let mut seen = vec![0; phases.len()];
-    let mut dependencies = Vec::with_capacity(phases.len());
-    for (index, phase) in phases.iter().enumerate() {
-        let needs = match &phase.dependencies {
-            Slot::Given(items, spot) => {
-                let needs = names.resolve(items, index, &mut seen, findings);
-                if needs.len() > DEPENDENCIES_MAX {
-                    let count = needs.len();
-                    let message = format!(
-                        "Phase '{}' has {count} dependencies; at most {DEPENDENCIES_MAX}",
-                        quote(phase.name())
-                    );
-                    findings.defect(*spot, "too_many_dependencies", message, "put a phase in between");
-                }
-                needs
-            }
-            Slot::Absent | Slot::Refused => Vec::new(),
-        };
-        dependencies.push(needs);
-    }
-    dependencies
-}
-
 fn say_cycles(cycles: &[Vec<usize>], phases: &[Phase<'_>], findings: &mut Findings) {
     for cycle in cycles {
         let mut path = String::new();
@@ -176,7 +150,7 @@ fn file_conflicts(
         .enumerate()
         .flat_map(|(index, phase)| {
             let files = if let Slot::Given(files, _) = &phase.files_modified { files } else { &no_files };
-            files.iter().map(move |file| (index, containment::normal_spelling(&file.text)))
+            files.iter().map(move |file| (index, containment::plain_spelling(&file.text)))
         })
         .collect();
     let files = spellings.iter().map(|(index, file)| (*index, file.as_ref()));
@@ -210,14 +184,14 @@ fn say_conflict(
             findings.defect(spot, "file_conflict", format!("{who}, and nothing orders them"), remedy);
         }
         OnFileConflict::Serialise => {
-            findings.warning(spot, format!("{who}; they will run one after the other"))
+            findings.warning(spot, format!("{who}; they will run one after the other"));
         }
         OnFileConflict::Warn => findings.warning(spot, format!("{who}; they may run at the same time")),
     }
 }
 
 fn limits_of(phase: &Phase<'_>, settings: &Settings, findings: &mut Findings) -> Limits {
-    let own = &phase.limits;
+    let own = phase.rare().map(|rare| rare.limits).unwrap_or_default();
     let limits = Limits {
         timeout: own.timeout.map_or(settings.timeout, Seconds),
         heartbeat_timeout: own.heartbeat_timeout.map_or(settings.heartbeat_timeout, Seconds),
@@ -263,15 +237,22 @@ fn warn_of_short_span(
     }
 }
 
-fn task_of(phase: Phase<'_>, key: TaskKey, dependencies: Vec<TaskKey>, stage: u32, limits: Limits) -> Task {
+fn task_of(
+    mut phase: Phase<'_>,
+    key: TaskKey,
+    dependencies: Vec<TaskKey>,
+    stage: u32,
+    limits: Limits,
+) -> Task {
+    let rare = phase.take_rare();
     let label = &phase.label;
     Task {
-        task_id: phase.task_id.unwrap_or_else(|| ["phase-", label].concat()),
+        task_id: rare.task_id.unwrap_or_else(|| ["phase-", label].concat()),
         phase_name: match phase.title.is_empty() {
             true => ["Phase ", label].concat(),
             false => ["Phase ", label, ": ", &phase.title].concat(),
         },
-        kind: phase.kind.unwrap_or_else(|| value::task_type_of(&phase.title)),
+        kind: rare.kind.unwrap_or_else(|| value::task_type_of(&phase.title)),
         key,
         goal: phase.goal.given().map(trimmed).unwrap_or_default(),
         steps: phase.steps.into_iter().map(Cow::into_owned).collect(),
@@ -280,12 +261,16 @@ fn task_of(phase: Phase<'_>, key: TaskKey, dependencies: Vec<TaskKey>, stage: u3
         estimated_hours: phase.estimated_hours.given(),
         dependencies,
         stage,
-        validation_gates: phase.validation_gates.into_iter().map(gate_of).collect(),
-        conflict_notes: phase.conflict_notes.map(Cow::into_owned).filter(|notes| !value::is_none(notes)),
-        agent: phase.agent.map(Cow::into_owned),
-        command: phase.command,
+        validation_gates: phase
+            .validation_gates
+            .into_iter()
+            .map(|text| Gate::of(text.into_owned()))
+            .collect(),
+        conflict_notes: rare.conflict_notes.map(Cow::into_owned).filter(|notes| !value::is_none(notes)),
+        agent: rare.agent.map(Cow::into_owned),
+        command: rare.command,
         limits,
-        extra: phase.extra,
+        extra: rare.extra,
     }
 }
 
@@ -302,7 +287,7 @@ fn file_list(files: Slot<Vec<Item<'_>>>) -> Vec<String> {
     let mut list: Vec<String> = Vec::with_capacity(files.len());
     if files.len() < 16 {
         for file in files {
-            let spelling = containment::normal_spelling(&file.text);
+            let spelling = containment::plain_spelling(&file.text);
             if !list.iter().any(|known| *known == spelling) {
                 list.push(spelling.into_owned());
             }
@@ -311,19 +296,10 @@ fn file_list(files: Slot<Vec<Item<'_>>>) -> Vec<String> {
     }
     let mut known = std::collections::HashSet::with_capacity(files.len());
     for file in files {
-        let spelling = containment::normal_spelling(&file.text).into_owned();
+        let spelling = containment::plain_spelling(&file.text).into_owned();
         if known.insert(spelling.clone()) {
             list.push(spelling);
         }
     }
     list
-}
-
-/// A gate that is nothing but a command in backticks is one that we can run.
-fn gate_of(text: Cow<'_, str>) -> Gate {
-    let text = text.into_owned();
-    let quoted = text.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
-    let command =
-        quoted.filter(|command| !command.trim().is_empty() && !command.contains('`')).map(str::to_owned);
-    Gate { text, command }
 }

@@ -4,12 +4,12 @@
 
 use std::borrow::Cow;
 
+use unicode_normalization::UnicodeNormalization as _;
+
 use crate::model::TaskType;
 
 /// Longest span, in seconds: about thirty years. Beyond it a slip is likelier than a wish.
 pub(super) const SPAN_MAX: f64 = 1e9;
-/// Most retries that a task may ask for.
-pub(super) const RETRIES_MAX: f64 = 10.0;
 
 /// Hours: `8`, `1.5`, `8 hours`, `~8h`, `30 minutes`, `2-3 hours` (the more cautious end).
 pub(super) fn hours(text: &str) -> Option<f64> {
@@ -89,6 +89,11 @@ pub(super) fn task_type_of(title: &str) -> TaskType {
 
 /// Is this a way to say that there is nothing?
 pub(super) fn is_none(raw: &str) -> bool {
+    // Almost every text begins like none of these words.
+    let is_candidate = |byte: &u8| !byte.is_ascii_alphanumeric() || matches!(byte, b'n' | b'N');
+    if !raw.as_bytes().first().is_none_or(is_candidate) {
+        return false;
+    }
     let without_stop = |text| -> &str { str::strip_suffix(text, '.').unwrap_or(text) };
     let text = without_stop(plain(without_stop(without_remark(raw))));
     let known = ["-", "--", "–", "—", "[]", "n/a", "na", "nil", "null", "nothing"];
@@ -104,6 +109,9 @@ pub(super) fn is_none(raw: &str) -> bool {
 pub(super) fn plain(text: &str) -> &str {
     let mut text = text.trim();
     loop {
+        if !text.starts_with(['*', '_', '`', '"', '\'']) {
+            return text;
+        }
         let inner =
             [("**", "**"), ("__", "__"), ("`", "`"), ("*", "*"), ("_", "_"), ("\"", "\""), ("'", "'")]
                 .iter()
@@ -119,9 +127,12 @@ pub(super) fn plain(text: &str) -> &str {
 /// The text up to a remark in parentheses at its end.
 pub(super) fn without_remark(text: &str) -> &str {
     let text = text.trim();
+    if !text.ends_with(')') {
+        return text;
+    }
     match text.rfind(" (") {
-        Some(open) if text.ends_with(')') => text[..open].trim_end(),
-        _ => text,
+        Some(open) => text[..open].trim_end(),
+        None => text,
     }
 }
 
@@ -171,7 +182,9 @@ fn first_file_name(text: &str) -> (&str, &str) {
         None => (text, ""),
     };
     let name = without_remark(name);
-    let (name, is_remarked) = match [" - ", " – ", " — "].iter().find_map(|dash| name.split_once(dash)) {
+    let remark =
+        name.contains(' ').then(|| [" - ", " – ", " — "].iter().find_map(|dash| name.split_once(dash)));
+    let (name, is_remarked) = match remark.flatten() {
         Some((name, _)) => (name, true),
         None => (name, false),
     };
@@ -186,7 +199,6 @@ pub(super) fn folded(text: &str) -> Cow<'_, str> {
             false => text.into(),
         };
     }
-    use unicode_normalization::UnicodeNormalization as _;
     text.nfc().collect::<String>().to_lowercase().nfc().collect::<String>().into()
 }
 

@@ -3,8 +3,6 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use serde::Serialize;
-
 use super::look::identity_of;
 use super::{Context, TurnError};
 use crate::bus::disk::{BusError, rename_if_present};
@@ -14,9 +12,10 @@ use crate::decide::Now;
 use crate::format::{result, spec};
 use crate::model::event::{Event, LateBecause};
 use crate::model::state::{BatchState, TaskIx, TaskState};
-use crate::model::{Attempt, Claim, Defect, TaskKey};
+use crate::model::{Attempt, Claim, Defect, Place, TaskKey, Tick, WallTime};
 use crate::outcome::aggregate;
 use crate::verify;
+use crate::view::snapshot::{Live, Snapshot};
 
 /// Performs what one event means.
 pub fn perform<D: Disk>(
@@ -26,7 +25,7 @@ pub fn perform<D: Disk>(
     event: &Event,
     now: Now,
 ) -> Result<(), TurnError> {
-    let task_of = |key: &TaskKey| state.find(key.as_str()).map(|ix| &state.tasks[ix]);
+    let task_of = |key: &TaskKey| state.find_key(key).map(|ix| &state.tasks[ix]);
     match event {
         Event::Offered { task, attempt } => {
             let Some(task) = task_of(task) else { return Ok(()) };
@@ -149,19 +148,11 @@ fn tell_agent<D: Disk>(
     defects: &[Defect],
     now: Now,
 ) -> Result<(), TurnError> {
-    #[derive(Serialize)]
-    struct ResultError<'a> {
-        task: &'a TaskKey,
-        refused: &'static str,
-        defects: &'a [Defect],
-    }
     let path = paths.result(key);
     if !holds(context, &path, bus::RESULT_BYTES_MAX, sha256)? {
         return Ok(());
     }
-    let error = ResultError { task: key, refused: "write the result again, corrected", defects };
-    let mut bytes = serde_json::to_vec_pretty(&error).expect("an error file has only string keys");
-    bytes.push(b'\n');
+    let bytes = bus::quarantine::reason_bytes(context.layout, &path, defects, now.wall);
     publish(context, &paths.result_error(key), &bytes, Durability::Unsynced)?;
     bus::quarantine::refuse(context.disk, context.layout, &path, defects, now.wall)?;
     Ok(())
@@ -207,18 +198,18 @@ fn keep_late<D: Disk>(
     because: &LateBecause,
 ) -> Result<(), TurnError> {
     let short: String = sha256.chars().filter(char::is_ascii_alphanumeric).take(12).collect();
-    let target = paths.late().join(format!("task-{key}.{short}.result.json"));
+    let target = paths.late_result(key, &short);
     if exists(context, &target)? {
         return Ok(());
     }
     disk_make(context, &paths.late())?;
-    let attempts = state.find(key.as_str()).map(|ix| state.tasks[ix].tries.as_slice()).unwrap_or_default();
+    let attempts = state.find_key(key).map(|ix| state.tasks[ix].tries.as_slice()).unwrap_or_default();
     let collected = attempts.iter().map(|one| paths.attempt(key, one.attempt).result());
     for place in std::iter::once(paths.result(key)).chain(collected) {
         if holds(context, &place, bus::RESULT_BYTES_MAX, sha256)? {
             let mut reason = serde_json::to_vec_pretty(because).expect("a reason has only string keys");
             reason.push(b'\n');
-            publish(context, &bus::quarantine::reason_beside(&target), &reason, Durability::Unsynced)?;
+            publish(context, &bus::layout::reason_beside(&target), &reason, Durability::Unsynced)?;
             return move_away(context, &place, &target);
         }
     }
@@ -235,6 +226,9 @@ fn conclude<D: Disk>(
     let claims = collected_claims(context.disk, paths, state)?;
     let bytes = aggregate::canonical_bytes(state, &claims);
     publish(context, &context.layout.batch_result(id), &bytes, Durability::Synced)?;
+    let ended_at = state.finished.map_or(WallTime::default(), |(_, at)| at);
+    let last = Snapshot::of(state, &Live::default(), Tick(0), ended_at);
+    publish(context, &paths.status(), &last.status_json(), Durability::Unsynced)?;
     let archive = context.layout.archived(id);
     context.disk.move_tree(paths.dir(), archive.dir()).map_err(BusError::of("archive", paths.dir()))?;
     Ok(())
@@ -284,7 +278,16 @@ fn publish<D: Disk>(
     bytes: &[u8],
     durability: Durability,
 ) -> Result<(), TurnError> {
-    Ok(context.disk.publish(path, bytes, durability).map_err(BusError::of("publish", path))?)
+    match context.disk.publish(path, bytes, durability) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::IsADirectory => {
+            let message = "a directory stands where a file of the bus belongs";
+            let defect = Defect::new("in_the_way", Place::File, message, "leave the names of the bus to it");
+            bus::quarantine::refuse(context.disk, context.layout, path, &[defect], WallTime::default())?;
+            Ok(context.disk.publish(path, bytes, durability).map_err(BusError::of("publish", path))?)
+        }
+        Err(error) => Err(BusError::of("publish", path)(error).into()),
+    }
 }
 
 fn move_away<D: Disk>(context: &Context<'_, D>, from: &Path, to: &Path) -> Result<(), TurnError> {

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bus::disk::BusError;
+use super::settle::Remembered;
+use crate::bus::disk::{BusError, WireLook};
 use crate::bus::{Content, Disk, Durability, Layout, NOTE_BYTES_MAX};
 use crate::model::{Attempt, BatchId, TaskKey, Tick};
 
@@ -41,6 +42,11 @@ impl ActiveClock {
         passed - counted
     }
 
+    /// The journals know of later times than the clock's file did.
+    pub fn raise_to(&mut self, active: Tick) {
+        self.active_ms = self.active_ms.max(active.0);
+    }
+
     /// Lets time pass for nobody: the watcher could not work.
     pub fn skip_to(&mut self, monotonic_ms: u64) {
         self.monotonic_ms = monotonic_ms;
@@ -54,8 +60,7 @@ pub struct SeenBeat {
     pub since: Tick,
     pub has_beaten: bool,
     pub looks: u32,
-    /// Inode, size, modification and change time.
-    pub look: Option<(u64, u64, String, String)>,
+    pub look: Option<WireLook>,
 }
 
 /// What is kept between two watchers: how far active time has come, and what the last pass saw.
@@ -66,8 +71,14 @@ pub struct ClockFile {
     pub boot_id: Option<String>,
     #[serde(default)]
     pub monotonic_ms: u64,
+    /// Written by a pass of `watch --once`, so that the time until the next one counts.
+    #[serde(default)]
+    pub by_pass: bool,
     #[serde(default)]
     pub seen: BTreeMap<BatchId, BTreeMap<TaskKey, SeenBeat>>,
+    /// Files that the last pass could not read yet.
+    #[serde(default)]
+    pub settling: Vec<Remembered>,
 }
 
 /// Reads the clock's file; what cannot be read is made again.

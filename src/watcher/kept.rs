@@ -15,7 +15,7 @@ use crate::bus::{BusName, Content, Disk, Look, PLAN_BYTES_MAX};
 use crate::decide::{self, Now, Pulses};
 use crate::model::event::{BatchStatus, Entry, Event};
 use crate::model::state::{BatchState, FoldError, TaskIx};
-use crate::model::{Batch, BatchId, Epoch};
+use crate::model::{Batch, BatchId, Epoch, Tick};
 
 /// Which files a turn looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct Kept {
     journal: Journal,
     /// Decided and durable; their effects are not known to be complete.
     owed: Vec<Event>,
+    /// How far active time had come at the last line.
+    pub last_clock: Tick,
     /// Which watcher wrote the last line.
     last_epoch: Option<Epoch>,
     /// The state in memory is ahead of the journal, because a commit failed.
@@ -82,6 +84,7 @@ impl Kept {
             paths,
             journal,
             owed: last_turn(&entries),
+            last_clock: entries.last().map_or(Tick(0), |entry| entry.clock),
             last_epoch: entries.last().map(|entry| entry.epoch),
             is_ahead: false,
             heartbeats: HashMap::new(),
@@ -93,20 +96,16 @@ impl Kept {
         Ok(kept)
     }
 
-    /// Says in the journal that this watcher goes on with what another one began.
+    /// Completes what another watcher left: the effects of its last turn, or the very first line.
     pub fn resume<D: Disk>(&mut self, context: &Context<'_, D>, now: Now) -> Result<(), TurnError> {
         self.pay(context, now)?;
-        if self.state.finished.is_some() {
+        if self.last_epoch.is_some() {
             return Ok(());
         }
-        let event = match self.last_epoch {
-            Some(epoch) if epoch == context.epoch => return Ok(()),
-            Some(_) => Event::Resumed { running: self.state.live.len() },
-            None => Event::Accepted { tasks: self.state.tasks.len() },
-        };
-        let applied = self.state.apply_event(&event, now.clock, now.wall);
-        debug_assert!(applied.is_ok(), "these events name no task");
-        self.commit(context, now, std::slice::from_ref(&event))
+        let accepted = Event::Accepted { tasks: self.state.tasks.len() };
+        let applied = self.state.apply_event(&accepted, now.clock, now.wall);
+        debug_assert!(applied.is_ok(), "acceptance names no task");
+        self.commit(context, now, std::slice::from_ref(&accepted))
     }
 
     /// One turn.
@@ -145,17 +144,24 @@ impl Kept {
         Ok(Turned { changed, finished: self.state.finished.map(|(status, _)| status) })
     }
 
+    /// After a time in which this batch could not be looked at, every attempt has a full window again.
+    pub fn forgive_silence(&mut self, now: Now) {
+        self.pulses.begin_again(now.clock);
+    }
+
     /// Whether something may go on at once, without waiting for an event.
     pub fn has_more(&self) -> bool {
-        !self.state.ready.is_empty()
-            && self.state.batch.parallel_limit.is_none()
+        let limit = self.state.batch.parallel_limit.map_or(usize::MAX, |limit| limit as usize);
+        self.state.finished.is_none()
+            && self.state.cancel.is_none()
+            && self.state.live.len() < limit
             && self.state.ready.iter().any(|task| self.state.held_back_by(*task).is_none())
     }
 
     /// Files that may still be written, by task.
     pub fn unsettled(&self) -> Vec<(TaskIx, String)> {
         let task_of = |path: &std::path::Path| match BusName::of(path.file_name()?) {
-            BusName::Result(key) => self.state.find(key.as_str()),
+            BusName::Result(key) => self.state.find_key(&key),
             _ => None,
         };
         let note = "its result is not complete yet";
@@ -166,6 +172,7 @@ impl Kept {
         !self.settling.is_empty()
     }
 
+    /// Makes a turn's events durable. The first ones of a watcher say that it took over from another.
     fn commit<D: Disk>(
         &mut self,
         context: &Context<'_, D>,
@@ -175,7 +182,14 @@ impl Kept {
         self.is_ahead = true;
         context.assert_not_superseded()?;
         let stamp = Stamp { epoch: context.epoch, at: now.wall, clock: now.clock };
-        self.journal.commit(context.disk, stamp, events)?;
+        if self.last_epoch.is_some_and(|epoch| epoch != context.epoch) {
+            let resumed = Event::Resumed { running: self.state.live.len() };
+            let all: Vec<Event> = std::iter::once(resumed).chain(events.iter().cloned()).collect();
+            self.journal.commit(context.disk, stamp, &all).map_err(TurnError::Commit)?;
+        } else {
+            self.journal.commit(context.disk, stamp, events).map_err(TurnError::Commit)?;
+        }
+        self.last_epoch = Some(context.epoch);
         self.is_ahead = false;
         Ok(())
     }
@@ -202,7 +216,7 @@ impl Kept {
         }
         for event in std::mem::take(&mut self.owed) {
             if let Event::Offered { task, .. } = event
-                && let Some(task) = self.state.find(task.as_str())
+                && let Some(task) = self.state.find_key(&task)
                 && self.held.remove(&task)
             {
                 self.unexamined.push(task);

@@ -14,11 +14,11 @@ use crate::decide::{Checked, Glance, Now, Observed, ResultSeen, SignSeen, SpecSe
 use crate::format::{heartbeat, result, spec, take, wish};
 use crate::model::event::Sign;
 use crate::model::state::{Phase, TaskIx};
-use crate::model::{Attempt, Claim, Defect, Place, TaskKey};
+use crate::model::{Attempt, Claim, Defect, Place, TaskKey, Verdict};
 use crate::verify;
 
 /// Looks at the batch. Also returns the wishes that were read: they are removed once they are granted.
-pub fn look<D: Disk>(
+pub(super) fn look<D: Disk>(
     kept: &mut Kept,
     context: &Context<'_, D>,
     attention: &Attention,
@@ -35,7 +35,7 @@ pub fn look<D: Disk>(
             for name in names {
                 look_at_name(kept, context, name, now, &mut observed)?;
             }
-            if names.iter().any(|name| name == "control") {
+            if names.iter().any(|name| name == bus::layout::CONTROL) {
                 look_at_wishes(kept, context, now, &mut observed, &mut granted)?;
             }
         }
@@ -61,9 +61,9 @@ fn look_at_name<D: Disk>(
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
     match BusName::of(name) {
-        BusName::Result(key) => match kept.state.find(key.as_str()) {
-            Some(task) if kept.state.key(task) == &key => look_at_result(kept, context, task, now, observed)?,
-            _ => note_odd(kept, name, "a result for a task that this batch does not have"),
+        BusName::Result(key) => match kept.state.find_key(&key) {
+            Some(task) => look_at_result(kept, context, task, now, observed)?,
+            None => note_odd(kept, name, "a result for a task that this batch does not have"),
         },
         BusName::Take(key, attempt) => look_at_take(kept, context, &key, attempt, observed)?,
         BusName::Spec(key) => look_at_spec(kept, context, key, now, observed)?,
@@ -98,7 +98,7 @@ fn refuse_bad_name<D: Disk>(
 }
 
 /// Looks into a task's drop box.
-pub fn look_at_result<D: Disk>(
+pub(super) fn look_at_result<D: Disk>(
     kept: &mut Kept,
     context: &Context<'_, D>,
     task: TaskIx,
@@ -129,6 +129,10 @@ pub fn look_at_result<D: Disk>(
         }
         // Empty means: not yet written.
         Content::Bytes { bytes, .. } if bytes.is_empty() => return Ok(()),
+        Content::Unreadable { why } => {
+            note_odd(kept, path.file_name().unwrap_or_default(), &why);
+            return Ok(());
+        }
         Content::Bytes { bytes, look } => {
             let has_writer = context.disk.has_writer(&path);
             match read_claim(kept, task, &bytes) {
@@ -192,7 +196,7 @@ fn collect<D: Disk>(
         {
             attempt
         }
-        _ => return Ok(Some(Checked { claim, verdict: Default::default() })),
+        _ => return Ok(Some(Checked { claim, verdict: Verdict::default() })),
     };
     let from = kept.paths.result(&state.spec.key);
     let to = kept.paths.attempt(&state.spec.key, current).result();
@@ -233,10 +237,7 @@ fn look_at_collected<D: Disk>(
     _now: Now,
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
-    let (Phase::Offered { attempt, .. } | Phase::Running { attempt, .. }) = kept.state.tasks[task].phase
-    else {
-        return Ok(());
-    };
+    let Some(attempt) = kept.state.tasks[task].live_attempt() else { return Ok(()) };
     let path = kept.paths.attempt(kept.state.key(task), attempt).result();
     let content = context.disk.read(&path, bus::RESULT_BYTES_MAX).map_err(BusError::of("read", &path))?;
     let Content::Bytes { bytes, .. } = content else { return Ok(()) };
@@ -254,7 +255,7 @@ fn look_at_take<D: Disk>(
     attempt: Attempt,
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
-    let Some(task) = kept.state.find(key.as_str()) else { return Ok(()) };
+    let Some(task) = kept.state.find_key(key) else { return Ok(()) };
     let is_offered =
         matches!(kept.state.tasks[task].phase, Phase::Offered { attempt: out, .. } if out == attempt);
     if !is_offered {
@@ -277,7 +278,7 @@ fn look_at_spec<D: Disk>(
     now: Now,
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
-    if kept.state.find(key.as_str()).is_some_and(|known| kept.state.key(known) == &key) {
+    if kept.state.find_key(&key).is_some() {
         return Ok(());
     }
     let path = kept.paths.spec(&key);
@@ -358,6 +359,11 @@ fn look_at_wishes<D: Disk>(
             other => (Err(vec![unreadable(&other, bus::NOTE_BYTES_MAX)]), None),
         };
         match read {
+            Ok(wish) if !is_about_this_batch(kept, &wish) => {
+                let message = "this batch has no such task";
+                let defect = Defect::field("unknown_task", "task", message, "`wk status` lists the tasks");
+                bus::quarantine::refuse(context.disk, context.layout, &path, &[defect], now.wall)?;
+            }
             Ok(wish) => {
                 observed.wishes.push(WishSeen { task: wish.task, by: wish.by, why: wish.why });
                 granted.push(path);
@@ -373,6 +379,10 @@ fn look_at_wishes<D: Disk>(
         }
     }
     Ok(())
+}
+
+fn is_about_this_batch(kept: &Kept, wish: &wish::Wish) -> bool {
+    wish.task.as_ref().is_none_or(|task| kept.state.find(task.as_str()).is_some())
 }
 
 fn look_at_heartbeats<D: Disk>(
@@ -434,18 +444,19 @@ fn glance<D: Disk>(
 }
 
 /// What names the content in the journal: the hash of bytes, or what kept them from being read.
-pub fn identity_of(content: &Content) -> String {
+pub(super) fn identity_of(content: &Content) -> String {
     match content {
         Content::Bytes { bytes, .. } => bus::sha256(bytes),
         Content::TooLarge { size } => format!("size:{size}"),
         Content::NotAFile(kind) => format!("kind:{}", kind.word()),
         Content::SharedLink => "kind:hard link".to_owned(),
+        Content::Unreadable { .. } => "kind:unreadable".to_owned(),
         Content::Absent | Content::Changing => String::new(),
     }
 }
 
 /// Why a file cannot be read at all.
-pub fn unreadable(content: &Content, limit: u64) -> Defect {
+pub(super) fn unreadable(content: &Content, limit: u64) -> Defect {
     let (rule, message, remedy) = match content {
         Content::TooLarge { size } => (
             "too_large",
@@ -457,6 +468,9 @@ pub fn unreadable(content: &Content, limit: u64) -> Defect {
         }
         Content::SharedLink => {
             ("hard_link", "has more than one name (hard link)".to_owned(), "write a file of its own")
+        }
+        Content::Unreadable { why } => {
+            ("unreadable", format!("cannot be read: {why}"), "let the watcher's user read it")
         }
         Content::Absent | Content::Changing | Content::Bytes { .. } => {
             ("unreadable", "cannot be read".to_owned(), "write it again")

@@ -13,7 +13,7 @@ pub mod project;
 pub mod run;
 mod settle;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -52,6 +52,9 @@ impl<D: Disk> Context<'_, D> {
 pub enum TurnError {
     #[error(transparent)]
     Bus(#[from] BusError),
+    /// The journal could not be written or synced.
+    #[error(transparent)]
+    Commit(BusError),
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error("the journal does not fit the batch: {0}")]
@@ -61,10 +64,22 @@ pub enum TurnError {
 }
 
 impl TurnError {
+    /// Whether the cause is the bus itself, not one batch's files.
+    pub fn is_bus_wide(&self) -> bool {
+        match self {
+            TurnError::Bus(error)
+            | TurnError::Commit(error)
+            | TurnError::Journal(JournalError::Disk(error)) => error.is_bus_wide(),
+            _ => false,
+        }
+    }
+
     /// Whether waiting may help: the disk is full, the file system read-only, descriptors are used up.
     pub fn is_passing(&self) -> bool {
         match self {
-            TurnError::Bus(error) | TurnError::Journal(JournalError::Disk(error)) => error.is_passing(),
+            TurnError::Commit(error) => error.is_passing(),
+            // What one file does to us passes when somebody mends it; only the journal must be beyond doubt.
+            TurnError::Bus(_) | TurnError::Journal(JournalError::Disk(_)) => true,
             TurnError::Journal(JournalError::Damaged { .. })
             | TurnError::Fold(_)
             | TurnError::Superseded { .. } => false,
@@ -99,6 +114,8 @@ pub struct TurnReport {
     pub finished: Vec<(BatchId, BatchStatus)>,
     /// Batches whose turn failed, and may go on later.
     pub degraded: Vec<(BatchId, String)>,
+    /// Nothing on this bus could work: its time counts for nobody.
+    pub is_bus_degraded: bool,
     pub next_deadline: Option<Tick>,
 }
 
@@ -114,6 +131,10 @@ pub struct Watcher<D: Disk> {
     pub broken: BTreeMap<BatchId, String>,
     intake: inbox::Intake,
     told: HashSet<String>,
+    /// The newest ended batches by number, for the ledger.
+    ended: BTreeMap<u64, BatchState>,
+    /// Batch directories without a spec yet: watched, so that the first one is noticed at once.
+    pub candidates: BTreeSet<BatchId>,
 }
 
 impl<D: Disk> Watcher<D> {
@@ -133,8 +154,10 @@ impl<D: Disk> Watcher<D> {
             broken: BTreeMap::new(),
             intake: inbox::Intake::default(),
             told: HashSet::new(),
+            ended: BTreeMap::new(),
+            candidates: BTreeSet::new(),
         };
-        watcher.sweep_temporary()?;
+        watcher.sweep_temporary();
         watcher.find_batches(now)?;
         Ok(watcher)
     }
@@ -179,7 +202,8 @@ impl<D: Disk> Watcher<D> {
             self.batches.keys().cloned().collect()
         } else {
             let more = self.batches.iter().filter(|(_, kept)| kept.has_more()).map(|(id, _)| id);
-            let due = self.batches.iter().filter(|(_, kept)| is_due(kept, now)).map(|(id, _)| id);
+            let due =
+                self.batches.iter().filter(|(_, kept)| decide::is_due(&kept.state, now)).map(|(id, _)| id);
             let mut ids: Vec<BatchId> = focus.names.keys().chain(more).chain(due).cloned().collect();
             ids.sort();
             ids.dedup();
@@ -220,13 +244,13 @@ impl<D: Disk> Watcher<D> {
             Err(error @ TurnError::Superseded { .. }) => return Err(error),
             Err(error) if error.is_passing() => {
                 self.tell_once(format!("batch {id}: {error}; trying again"));
+                report.is_bus_degraded |= error.is_bus_wide();
                 report.degraded.push((id.clone(), error.to_string()));
+                kept.forgive_silence(now);
                 self.batches.insert(id.clone(), kept);
             }
             // The journal could not be synced: what the disk holds is no longer known.
-            Err(error @ (TurnError::Bus(_) | TurnError::Journal(JournalError::Disk(_)))) => {
-                return Err(error);
-            }
+            Err(error @ TurnError::Commit(_)) => return Err(error),
             Err(error) => self.give_up(id, error.to_string()),
         }
         Ok(())
@@ -241,6 +265,15 @@ impl<D: Disk> Watcher<D> {
         if self.told.insert(text.clone()) {
             log::warn!("{text}");
         }
+    }
+
+    /// How far active time had come by the journals' word; every attempt has a full window from there on.
+    pub fn catch_up(&mut self, clock: Tick) -> Tick {
+        let latest = self.batches.values().map(|kept| kept.last_clock).max().unwrap_or_default().max(clock);
+        if latest > clock {
+            self.batches.values_mut().for_each(|kept| kept.pulses.begin_again(latest));
+        }
+        latest
     }
 
     /// Takes over batch directories that are not known yet.
@@ -270,8 +303,10 @@ impl<D: Disk> Watcher<D> {
 
     fn adopt(&mut self, id: &BatchId, now: Now) -> Result<(), TurnError> {
         if !self.is_accepted(id)? && !self.accept_open_batch(id, now)? {
+            self.candidates.insert(id.clone());
             return Ok(());
         }
+        self.candidates.remove(id);
         self.complete_acceptance(id)?;
         match Kept::load(&self.context(), id, now) {
             Ok(mut kept) => {
@@ -288,7 +323,7 @@ impl<D: Disk> Watcher<D> {
     }
 
     /// Removes temporary files that a crashed watcher left: only our own, only in our own directories.
-    fn sweep_temporary(&mut self) -> Result<(), TurnError> {
+    fn sweep_temporary(&self) {
         for dir in [self.layout.bus(), self.layout.results(), self.layout.quarantine()] {
             let Ok(listed) = self.disk.list(&dir) else { continue };
             for entry in listed {
@@ -300,13 +335,5 @@ impl<D: Disk> Watcher<D> {
                 }
             }
         }
-        Ok(())
     }
-}
-
-/// Whether time alone changes something in this batch now.
-fn is_due(kept: &Kept, now: Now) -> bool {
-    let before = Now { clock: Tick(now.clock.0.saturating_sub(1)), ..now };
-    kept.state.backing_off.first().is_some_and(|(until, _)| *until <= now.clock)
-        || decide::next_deadline(&kept.state, before).is_some_and(|at| at <= now.clock)
 }

@@ -1,16 +1,15 @@
 //! The live loop: wait for an event or for time, take a turn, write projections. `wk watch` and `wk run`.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
 use super::clock::{self, ActiveClock};
-use super::{Focus, TurnError, TurnReport, Watcher, pass};
+use super::{Focus, Kept, TurnError, TurnReport, Watcher, pass};
 use crate::bus::wake::{Hints, Wake};
 use crate::bus::{Disk, RealDisk, layout, platform};
-use crate::decide::Now;
+use crate::decide::{Now, is_over_its_limit};
 use crate::model::WallTime;
 use crate::model::state::Phase;
 use crate::view::snapshot::Mode;
@@ -44,6 +43,7 @@ pub struct Session {
 }
 
 /// The present, for people.
+#[expect(clippy::disallowed_methods, reason = "the one place that asks for the time")]
 pub fn wall_now() -> WallTime {
     let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     WallTime(since_1970.map_or(0, |span| span.as_millis() as i64))
@@ -56,10 +56,11 @@ impl Session {
         layout: crate::bus::Layout,
         settings: crate::model::Settings,
     ) -> Result<Session, TurnError> {
-        let (clock, _) = pass::resume_clock(&disk, &layout, false);
+        let (mut clock, _) = pass::resume_clock(&disk, &layout, false);
         let now = Now { clock: clock.now(), wall: wall_now() };
         let mut wake = Wake::new(settings.events);
-        let watcher = Watcher::open(disk, layout, settings, now)?;
+        let mut watcher = Watcher::open(disk, layout, settings, now)?;
+        clock.raise_to(watcher.catch_up(clock.now()));
         wake.watch(&watcher.layout().inbox());
         wake.watch(&watcher.layout().tasks());
         Ok(Session {
@@ -101,18 +102,20 @@ impl Session {
 
     fn turn(&mut self, hints: &Hints) -> Result<TurnReport, TurnError> {
         let started_ms = platform::monotonic_ms();
-        let is_scan_due = hints.rescan || started_ms >= self.next_scan_ms;
+        let now = self.now();
+        let is_over = self.watcher.batches.values().any(|kept| is_over_its_limit(&kept.state, now));
+        let is_scan_due = hints.rescan || is_over || started_ms >= self.next_scan_ms;
         let focus = match is_scan_due {
             true => Focus::full(),
             false => focus_on(&self.watcher, hints),
         };
-        let now = self.now();
         let report = match self.watcher.turn(&focus, now) {
             Ok(report) => report,
             Err(error) if error.is_passing() => {
                 log::warn!("{error}; trying again");
                 self.next_scan_ms = started_ms + DEGRADED_WAIT_MS;
-                return Ok(TurnReport { degraded: Vec::new(), ..TurnReport::default() });
+                self.clock.skip_to(platform::monotonic_ms());
+                return Ok(TurnReport { is_bus_degraded: true, ..TurnReport::default() });
             }
             Err(error) => return Err(error),
         };
@@ -121,9 +124,14 @@ impl Session {
             self.scan_cost_ms = ended_ms - started_ms;
             self.next_scan_ms = ended_ms + self.scan_interval_ms();
         }
-        if !report.degraded.is_empty() {
+        if report.is_bus_degraded {
             // Nothing could be decided, so the time counts for nobody.
             self.clock.skip_to(ended_ms);
+        }
+        if !is_scan_due && self.watcher.batches.values().any(Kept::has_unsettled) {
+            // What an event showed may still be written: look again when it should have settled.
+            let settle_ms = self.watcher.settings().settle.millis() / 2;
+            self.next_scan_ms = self.next_scan_ms.min(ended_ms + settle_ms.max(SCAN_LEAST_MS));
         }
         let has_new_watch = self.watch_directories(&report);
         if has_new_watch {
@@ -198,6 +206,9 @@ impl Session {
             is_new |= self.wake.watch(kept.paths.dir());
             is_new |= self.wake.watch(&kept.paths.control());
         }
+        for id in &self.watcher.candidates {
+            is_new |= self.wake.watch(self.watcher.layout().batch(id).dir());
+        }
         is_new
     }
 
@@ -208,7 +219,8 @@ impl Session {
         if now_ms >= self.next_projection_ms && (self.is_dirty || has_beats) {
             self.watcher.project_status(self.mode(), self.now());
             if self.is_dirty {
-                self.watcher.project_ledger();
+                let now = self.now();
+                self.watcher.project_ledger(now);
             }
             self.is_dirty = false;
             let cost = platform::monotonic_ms() - now_ms;
@@ -222,8 +234,9 @@ impl Session {
     }
 
     fn finish_projections(&mut self) {
-        self.watcher.project_status(self.mode(), self.now());
-        self.watcher.project_ledger();
+        let now = self.now();
+        self.watcher.project_status(self.mode(), now);
+        self.watcher.project_ledger(now);
         self.note_clock();
     }
 
@@ -256,12 +269,15 @@ fn focus_on<D: Disk>(watcher: &Watcher<D>, hints: &Hints) -> Focus {
             continue;
         }
         let (dir, name) = match parent.file_name() {
-            Some(control) if control == "control" => (parent.parent(), OsString::from("control")),
+            Some(control) if control == layout::CONTROL => (parent.parent(), control.to_owned()),
             _ => (Some(parent), name.to_owned()),
         };
         let id = dir.and_then(Path::file_name).and_then(layout::batch_of_directory);
-        if let Some(Ok(id)) = id {
-            focus.names.entry(id).or_default().push(name);
+        match id {
+            Some(Ok(id)) if watcher.batches.contains_key(&id) => {
+                focus.names.entry(id).or_default().push(name);
+            }
+            _ => focus.intake = true,
         }
     }
     focus

@@ -96,6 +96,10 @@ impl Next {
                 return Err(Trouble::new(Exit::Failure, "no task is ready")
                     .hint("--wait SECONDS waits for one; `wk status` shows what runs"));
             }
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "a follower looks now and then; nothing waits for it"
+            )]
             std::thread::sleep(Duration::from_millis(100));
         }
     }

@@ -42,24 +42,29 @@ fn fill_known<'a>(phase: &mut Phase<'a>, field: Field, open: OpenField<'a>, find
             phase.validation_gates = sentences(open);
             phase.validation_gates.retain(|gate| gate != GATES_PLACEHOLDER && !value::is_none(gate));
         }
-        Field::ConflictNotes => phase.conflict_notes = Some(paragraph(open)),
+        Field::ConflictNotes => phase.rare_mut().conflict_notes = Some(paragraph(open)),
         Field::Type => {
             let text = word(open);
-            phase.kind = value::task_type(&text);
-            if phase.kind.is_none() {
+            let kind = value::task_type(&text);
+            phase.rare_mut().kind = kind;
+            if kind.is_none() {
                 say::unknown_type(findings, spot, phase.name(), &text);
             }
         }
-        Field::Agent => phase.agent = Some(word(open)).filter(|agent| !value::is_none(agent)),
-        Field::Command => phase.command = command(phase.name(), open, findings),
-        Field::Timeout => phase.limits.timeout = span(phase.name(), field, open, findings),
-        Field::HeartbeatTimeout => phase.limits.heartbeat_timeout = span(phase.name(), field, open, findings),
-        Field::StartTimeout => phase.limits.start_timeout = span(phase.name(), field, open, findings),
-        Field::StuckAfter => phase.limits.stuck_after = span(phase.name(), field, open, findings),
+        Field::Agent => phase.rare_mut().agent = Some(word(open)).filter(|agent| !value::is_none(agent)),
+        Field::Command => phase.rare_mut().command = command(phase.name(), open, findings),
+        Field::Timeout => phase.rare_mut().limits.timeout = span(phase.name(), field, open, findings),
+        Field::HeartbeatTimeout => {
+            phase.rare_mut().limits.heartbeat_timeout = span(phase.name(), field, open, findings);
+        }
+        Field::StartTimeout => {
+            phase.rare_mut().limits.start_timeout = span(phase.name(), field, open, findings);
+        }
+        Field::StuckAfter => phase.rare_mut().limits.stuck_after = span(phase.name(), field, open, findings),
         Field::MaxRetries => {
             let text = word(open);
             let count = text.parse::<f64>().ok().filter(|count| say::is_retry_count(*count));
-            phase.limits.max_retries = count.map(|count| count as u32);
+            phase.rare_mut().limits.max_retries = count.map(|count| count as u32);
             if count.is_none() {
                 say::bad_retries(findings, spot, phase.name(), &format!("'{text}'"));
             }
@@ -99,7 +104,7 @@ fn command(name: &str, open: OpenField<'_>, findings: &mut Findings) -> Option<V
 fn fill_extra<'a>(phase: &mut Phase<'a>, name: &str, open: OpenField<'a>) {
     let text = open.text.into_owned();
     let items: Vec<Value> = open.items.into_iter().map(|item| item.text.into_owned().into()).collect();
-    let mut parts = match phase.extra.remove(name) {
+    let mut parts = match phase.rare_mut().extra.remove(name) {
         None => Vec::new(),
         Some(Value::Array(parts)) => parts,
         Some(part) => vec![part],
@@ -110,7 +115,7 @@ fn fill_extra<'a>(phase: &mut Phase<'a>, name: &str, open: OpenField<'a>) {
     let has_list = !items.is_empty();
     parts.extend(items);
     let value = if parts.len() == 1 && !has_list { parts.swap_remove(0) } else { parts.into() };
-    phase.extra.insert(name.to_owned(), value);
+    phase.rare_mut().extra.insert(name.to_owned(), value);
 }
 
 fn paragraph(open: OpenField<'_>) -> Cow<'_, str> {
@@ -158,7 +163,7 @@ fn file_names(open: OpenField<'_>) -> Vec<Item<'_>> {
 }
 
 /// Shortens a text without copying it, where it was not copied before.
-fn map<'a>(text: Cow<'a, str>, shorten: fn(&str) -> &str) -> Cow<'a, str> {
+fn map(text: Cow<'_, str>, shorten: fn(&str) -> &str) -> Cow<'_, str> {
     match text {
         Cow::Borrowed(text) => Cow::Borrowed(shorten(text)),
         Cow::Owned(text) => Cow::Owned(shorten(&text).to_owned()),

@@ -23,7 +23,7 @@ impl<'a> Line<'a> {
                 _ => break,
             }
         }
-        Line { number, indent, text: raw.trim() }
+        Line { number, indent, text: raw.trim_ascii() }
     }
 
     /// Four columns to the right Markdown sees code, and neither heading nor fence.
@@ -59,6 +59,7 @@ pub(super) fn underline(text: &str) -> Option<usize> {
         b'-' => 2,
         _ => return None,
     };
+    let text = text.trim_ascii_end();
     (text.len() > 1 && text.bytes().all(|byte| byte == first)).then_some(level)
 }
 
@@ -160,8 +161,14 @@ pub(super) fn list_item(text: &str) -> Option<&str> {
 
 /// `**Name**: value` or `**Name:** value`, also with underscores.
 pub(super) fn bold_field(text: &str) -> Option<(&str, &str)> {
-    let mark = ["**", "__"].into_iter().find(|mark| text.starts_with(mark))?;
-    let (name, after) = text[2..].split_once(mark)?;
+    let mark = match text.as_bytes() {
+        [b'*', b'*', ..] => b'*',
+        [b'_', b'_', ..] => b'_',
+        _ => return None,
+    };
+    let inner = &text[2..];
+    let end = inner.as_bytes().windows(2).position(|pair| pair == [mark, mark])?;
+    let (name, after) = (&inner[..end], &inner[end + 2..]);
     let (name, value) = match name.trim_end().strip_suffix(':') {
         Some(name) => (name, after),
         None => (name, after.trim_start().strip_prefix(':')?),

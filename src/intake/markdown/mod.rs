@@ -28,7 +28,7 @@ pub(super) fn read<'a>(text: &'a str, settings: &Settings, findings: &mut Findin
     walk.preamble.skip_front_matter(&mut lines, walk.findings);
     while let Some((raw, number)) = lines.next() {
         let line = Line::new(number, raw);
-        let below = lines.peek().map_or("", |(raw, _)| raw.trim());
+        let below = lines.peek().map_or("", |(raw, _)| *raw);
         match walk.line(line, raw, below) {
             Step::Next => {}
             Step::SkipUnderline => drop(lines.next()),

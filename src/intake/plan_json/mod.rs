@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::draft::{Draft, Findings, Spot};
-use super::field::plan_setting;
+use super::field::{Spelling, plan_setting};
 use super::{TASKS_MAX, say};
 use crate::format::json::{self, kind_of};
 use crate::model::settings::Given;
@@ -88,7 +88,12 @@ fn read_top(
         }
         Some(other) => {
             let message = format!("'{list}' must be an array of phases, found {}", kind_of(&other));
-            findings.defect(Spot::Top(list), "expected_array", message, "put the phases between [ and ]");
+            findings.defect(
+                Spot::Top(Spelling::of(list)),
+                "expected_array",
+                message,
+                "put the phases between [ and ]",
+            );
             None
         }
     }
@@ -127,7 +132,7 @@ fn read_top_field(name: &str, value: Value, draft: &mut Draft<'_>, findings: &mu
             other => {
                 let message = format!("'batch_id' must be a number or a string, found {}", kind_of(other));
                 return findings.defect(
-                    Spot::Top("batch_id"),
+                    Spot::Top(Spelling::of("batch_id")),
                     "bad_batch_id",
                     message,
                     "choose a number or a short name",
@@ -136,7 +141,7 @@ fn read_top_field(name: &str, value: Value, draft: &mut Draft<'_>, findings: &mu
         };
         match BatchId::parse(&text) {
             Ok(id) => draft.own_id = Some(id),
-            Err(defect) => say::bad_batch_id(findings, Spot::Top("batch_id"), &text, &defect),
+            Err(defect) => say::bad_batch_id(findings, Spot::Top(Spelling::of("batch_id")), &text, &defect),
         }
     } else if let Some(key) = plan_setting(name) {
         let given = match value {
@@ -146,7 +151,7 @@ fn read_top_field(name: &str, value: Value, draft: &mut Draft<'_>, findings: &mu
             Value::Null => return,
             other => Given::Text(other.to_string()),
         };
-        say::put_setting(&mut draft.settings, findings, Spot::Top(key), key, given);
+        say::put_setting(&mut draft.settings, findings, Spot::Top(Spelling::of(key)), key, given);
     } else if !matches!(name, "name" | "title" | "description" | "version" | "$schema" | "created_at") {
         findings
             .warning(Spot::File, format!("field {}: unknown field of the plan is ignored", say::quote(name)));

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::format::json::kind_of;
 use crate::intake::draft::{Findings, Item, Phase, Slot, Spot};
-use crate::intake::field::Field;
+use crate::intake::field::{Field, Spelling};
 use crate::intake::{markdown, say, value};
 
 /// Where a phase's name may stand, and where its id may.
@@ -37,7 +37,7 @@ impl Reader<'_> {
                     seen |= field.bit();
                 }
                 None if name == "shell" => {
-                    let spot = Spot::Field(self.index, "shell");
+                    let spot = Spot::Field(self.index, Spelling::of("shell"));
                     let message =
                         format!("Phase '{}': 'shell' is not supported yet", say::quote(phase.name()));
                     self.findings.defect(
@@ -52,7 +52,7 @@ impl Reader<'_> {
                         say::unknown_field(self.findings, Spot::Phase(self.index), &name);
                         self.unknown.insert(name.clone());
                     }
-                    phase.extra.insert(name, value);
+                    phase.rare_mut().extra.insert(name, value);
                 }
             }
         }
@@ -72,7 +72,9 @@ impl Reader<'_> {
             None => label_in_name.unwrap_or_else(|| (self.index + 1).to_string()),
         };
         let mut phase = Phase::new(Spot::Phase(self.index), label.into(), title.into());
-        phase.task_id = own.filter(|(field, _)| *field == "task_id").map(|(_, id)| id);
+        if let Some((_, id)) = own.filter(|(field, _)| *field == "task_id") {
+            phase.rare_mut().task_id = Some(id);
+        }
         phase
     }
 
@@ -87,13 +89,13 @@ impl Reader<'_> {
             Value::Number(number) => Some((name, number.to_string())),
             Value::Null => None,
             other => {
-                self.expected(name, "a string", &other);
+                self.expected(Spelling::of(name), "a string", &other);
                 None
             }
         }
     }
 
-    fn put(&mut self, phase: &mut Phase<'static>, field: Field, spelling: &'static str, value: Value) {
+    fn put(&mut self, phase: &mut Phase<'static>, field: Field, spelling: Spelling, value: Value) {
         let spot = Spot::Field(self.index, spelling);
         match field {
             Field::Goal => phase.goal = self.text_slot(spelling, value),
@@ -103,28 +105,35 @@ impl Reader<'_> {
             Field::Dependencies => phase.dependencies = self.names(spelling, value),
             Field::Steps => phase.steps = self.sentences(spelling, value),
             Field::ValidationGates => phase.validation_gates = self.sentences(spelling, value),
-            Field::ConflictNotes => phase.conflict_notes = self.text_slot(spelling, value).given(),
-            Field::Agent => phase.agent = self.text_slot(spelling, value).given(),
+            Field::ConflictNotes => phase.rare_mut().conflict_notes = self.text_slot(spelling, value).given(),
+            Field::Agent => phase.rare_mut().agent = self.text_slot(spelling, value).given(),
             Field::Type => {
                 if let Some(text) = self.text_slot(spelling, value).given() {
-                    phase.kind = value::task_type(&text);
-                    if phase.kind.is_none() {
+                    let kind = value::task_type(&text);
+                    phase.rare_mut().kind = kind;
+                    if kind.is_none() {
                         say::unknown_type(self.findings, spot, phase.name(), &text);
                     }
                 }
             }
-            Field::Command => phase.command = self.command(phase.name(), spot, value),
-            Field::Timeout => phase.limits.timeout = self.span(phase.name(), field, spot, &value),
+            Field::Command => phase.rare_mut().command = self.command(phase.name(), spot, value),
+            Field::Timeout => phase.rare_mut().limits.timeout = self.span(phase.name(), field, spot, &value),
             Field::HeartbeatTimeout => {
-                phase.limits.heartbeat_timeout = self.span(phase.name(), field, spot, &value)
+                phase.rare_mut().limits.heartbeat_timeout = self.span(phase.name(), field, spot, &value);
             }
-            Field::StartTimeout => phase.limits.start_timeout = self.span(phase.name(), field, spot, &value),
-            Field::StuckAfter => phase.limits.stuck_after = self.span(phase.name(), field, spot, &value),
-            Field::MaxRetries => phase.limits.max_retries = self.retries(phase.name(), spot, &value),
+            Field::StartTimeout => {
+                phase.rare_mut().limits.start_timeout = self.span(phase.name(), field, spot, &value);
+            }
+            Field::StuckAfter => {
+                phase.rare_mut().limits.stuck_after = self.span(phase.name(), field, spot, &value);
+            }
+            Field::MaxRetries => {
+                phase.rare_mut().limits.max_retries = self.retries(phase.name(), spot, &value);
+            }
         }
     }
 
-    fn text_slot(&mut self, spelling: &'static str, value: Value) -> Slot<Cow<'static, str>> {
+    fn text_slot(&mut self, spelling: Spelling, value: Value) -> Slot<Cow<'static, str>> {
         match value {
             Value::String(text) => Slot::Given(Cow::Owned(text), Spot::Field(self.index, spelling)),
             Value::Null => Slot::Absent,
@@ -177,7 +186,7 @@ impl Reader<'_> {
     }
 
     /// Names: an array of them, or a text that `None` or commas may be in.
-    fn names(&mut self, spelling: &'static str, value: Value) -> Slot<Vec<Item<'static>>> {
+    fn names(&mut self, spelling: Spelling, value: Value) -> Slot<Vec<Item<'static>>> {
         let spot = Spot::Field(self.index, spelling);
         match value {
             Value::Array(values) => {
@@ -193,7 +202,7 @@ impl Reader<'_> {
                 Slot::Given(items, spot)
             }
             Value::String(text) if value::is_none(&text) => Slot::Given(Vec::new(), spot),
-            Value::String(text) if spelling != "files_modified" => {
+            Value::String(text) if spelling.word() != "files_modified" => {
                 Slot::Given(vec![Item { text: text.into(), spot }], spot)
             }
             Value::Null => {
@@ -207,7 +216,7 @@ impl Reader<'_> {
         }
     }
 
-    fn sentences(&mut self, spelling: &'static str, value: Value) -> Vec<Cow<'static, str>> {
+    fn sentences(&mut self, spelling: Spelling, value: Value) -> Vec<Cow<'static, str>> {
         match value {
             Value::Array(values) => (0..)
                 .zip(values)
@@ -226,28 +235,28 @@ impl Reader<'_> {
     }
 
     /// A text in a list. A number will do: labels often are numbers.
-    fn item_text(&mut self, spelling: &'static str, position: u32, value: Value) -> Option<String> {
+    fn item_text(&mut self, spelling: Spelling, position: u32, value: Value) -> Option<String> {
         match value {
             Value::String(text) => Some(text),
             Value::Number(number) => Some(number.to_string()),
             other => {
                 let spot = Spot::Item(self.index, spelling, position);
-                let message = format!("'{spelling}' holds {}, expected a string", kind_of(&other));
+                let message = format!("'{}' holds {}, expected a string", spelling.word(), kind_of(&other));
                 self.findings.defect(spot, "wrong_kind", message, "write it as a string");
                 None
             }
         }
     }
 
-    fn null_is_empty(&mut self, spelling: &'static str) {
+    fn null_is_empty(&mut self, spelling: Spelling) {
         let spot = Spot::Field(self.index, spelling);
         let message = format!("{}: null is taken for an empty list", self.findings.place(spot));
         self.findings.warning(spot, message);
     }
 
-    fn expected(&mut self, spelling: &'static str, wanted: &str, found: &Value) {
+    fn expected(&mut self, spelling: Spelling, wanted: &str, found: &Value) {
         let spot = Spot::Field(self.index, spelling);
-        let message = format!("'{spelling}' must be {wanted}, found {}", kind_of(found));
+        let message = format!("'{}' must be {wanted}, found {}", spelling.word(), kind_of(found));
         self.findings.defect(spot, "wrong_kind", message, format!("write {wanted}"));
     }
 }

@@ -43,7 +43,7 @@ fn stages(out: &mut String, outline: &Outline<'_>) -> std::fmt::Result {
     let count = outline.stage_count() as usize;
     let mut by_stage: Vec<Vec<&Task>> = vec![Vec::new(); count];
     for task in &outline.batch.tasks {
-        by_stage[task.stage as usize - 1].push(task);
+        by_stage[(task.stage as usize).saturating_sub(1)].push(task);
     }
     let (head, tail) = shown(count, STAGES_MAX);
     let visible = || by_stage[..head].iter().chain(&by_stage[count - tail..]);
