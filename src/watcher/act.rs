@@ -60,6 +60,9 @@ pub fn perform<D: Disk>(
 }
 
 /// Publishes an attempt's spec, with an empty heartbeat file beside it and our own copy in its folder.
+///
+/// The last step is one rename out of the attempt's folder: afterwards it can be told for certain whether
+/// the spec was published, whatever agents, given-up ones too, have done to the published files since.
 fn publish_offer<D: Disk>(
     context: &Context<'_, D>,
     paths: &BatchPaths,
@@ -71,25 +74,30 @@ fn publish_offer<D: Disk>(
     let key = &task.spec.key;
     let folder = paths.attempt(key, attempt);
     let was_begun = exists(context, &folder.spec())?;
-    if was_begun && shows_work(context, paths, &folder, key, attempt)? {
-        return Ok(());
-    }
-    disk.make_dirs(folder.dir()).map_err(BusError::of("make", folder.dir()))?;
-    if let Some(previous) = task.tries.iter().rev().find(|one| one.attempt < attempt) {
-        // A given-up agent may have beaten since: that is not a beat of this attempt.
-        clear_away(context, paths, key, previous.attempt)?;
-    }
-    if !task.spec.files_modified.is_empty() && !exists(context, &folder.before())? {
-        let scope = verify::record_scope(disk, context.layout.root(), &task.spec);
-        publish(context, &folder.before(), &scope.to_bytes(), Durability::Unsynced)?;
-    }
     let bytes = render_spec(paths, state, task, attempt);
     if !was_begun {
+        disk.make_dirs(folder.dir()).map_err(BusError::of("make", folder.dir()))?;
+        if let Some(previous) = task.tries.iter().rev().find(|one| one.attempt < attempt) {
+            // A given-up agent may have beaten since: that is not a beat of this attempt.
+            clear_away(context, paths, key, previous.attempt)?;
+        }
+        if !task.spec.files_modified.is_empty() && !exists(context, &folder.before())? {
+            let scope = verify::record_scope(disk, context.layout.root(), &task.spec);
+            publish(context, &folder.before(), &scope.to_bytes(), Durability::Unsynced)?;
+        }
+        publish(context, &folder.unpublished_spec(), &bytes, Durability::Unsynced)?;
         publish(context, &folder.spec(), &bytes, Durability::Unsynced)?;
     }
-    let heartbeat = paths.heartbeat(key);
-    disk.create_empty(&heartbeat).map_err(BusError::of("create", &heartbeat))?;
-    publish(context, &paths.spec(key), &bytes, Durability::Unsynced)
+    if exists(context, &folder.unpublished_spec())? {
+        let heartbeat = paths.heartbeat(key);
+        disk.create_empty(&heartbeat).map_err(BusError::of("create", &heartbeat))?;
+        return move_away(context, &folder.unpublished_spec(), &paths.spec(key));
+    }
+    if was_begun && !shows_work(context, paths, &folder, key, attempt)? {
+        // A loss of power can take back any rename that was not synced.
+        publish(context, &paths.spec(key), &bytes, Durability::Unsynced)?;
+    }
+    Ok(())
 }
 
 fn render_spec(paths: &BatchPaths, state: &BatchState, task: &TaskState, attempt: Attempt) -> Vec<u8> {
