@@ -156,14 +156,13 @@ fn tell_agent<D: Disk>(
     defects: &[Defect],
     now: Now,
 ) -> Result<(), TurnError> {
+    // First away with it: an agent that reads the reason may write a corrected one at once.
     let path = paths.result(key);
-    if !holds(context, &path, bus::RESULT_BYTES_MAX, sha256)? {
-        return Ok(());
+    if holds(context, &path, bus::RESULT_BYTES_MAX, sha256)? {
+        bus::quarantine::refuse(context.disk, context.layout, &path, defects, now.wall)?;
     }
     let bytes = bus::quarantine::reason_bytes(context.layout, &path, defects, now.wall);
-    publish(context, &paths.result_error(key), &bytes, Durability::Unsynced)?;
-    bus::quarantine::refuse(context.disk, context.layout, &path, defects, now.wall)?;
-    Ok(())
+    publish(context, &paths.result_error(key), &bytes, Durability::Unsynced)
 }
 
 /// Moves what an ended attempt left in the batch's directory into its folder.
