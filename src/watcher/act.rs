@@ -240,6 +240,7 @@ fn conclude<D: Disk>(
     let ended_at = state.finished.map_or(WallTime::default(), |(_, at)| at);
     let last = Snapshot::of(state, &Live::default(), Tick(0), ended_at);
     publish(context, &paths.status(), &last.status_json(), Durability::Unsynced)?;
+    super::sweep_temporary(context.disk, paths.dir());
     let archive = context.layout.archived(id);
     context.disk.move_tree(paths.dir(), archive.dir()).map_err(BusError::of("archive", paths.dir()))?;
     Ok(())
