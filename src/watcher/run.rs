@@ -35,6 +35,7 @@ pub struct Session {
     clock: ActiveClock,
     next_scan_ms: u64,
     scan_cost_ms: u64,
+    last_cost_ms: u64,
     next_projection_ms: u64,
     next_clock_note_ms: u64,
     is_dirty: bool,
@@ -69,6 +70,7 @@ impl Session {
             clock,
             next_scan_ms: 0,
             scan_cost_ms: 0,
+            last_cost_ms: 0,
             next_projection_ms: 0,
             next_clock_note_ms: 0,
             is_dirty: true,
@@ -121,8 +123,11 @@ impl Session {
         };
         let ended_ms = platform::monotonic_ms();
         if is_scan_due {
-            self.scan_cost_ms = ended_ms - started_ms;
+            self.note_scan_cost(&report, ended_ms - started_ms);
             self.next_scan_ms = ended_ms + self.scan_interval_ms();
+        } else if report.changed {
+            // Somebody may have begun: what was planned while all was quiet is too late now.
+            self.next_scan_ms = self.next_scan_ms.min(ended_ms + self.scan_interval_ms());
         }
         if report.is_bus_degraded {
             // Nothing could be decided, so the time counts for nobody.
@@ -161,6 +166,15 @@ impl Session {
             self.next_scan_ms = 0;
         }
         hints
+    }
+
+    /// Remembers what a scan costs. A turn that also decided says nothing about that, and one slow scan on a
+    /// busy machine must not make the watcher look away: two in a row have to be.
+    fn note_scan_cost(&mut self, report: &TurnReport, cost_ms: u64) {
+        if !report.changed && report.accepted.is_empty() {
+            self.scan_cost_ms = cost_ms.min(self.last_cost_ms);
+            self.last_cost_ms = cost_ms;
+        }
     }
 
     /// How long until the next look at everything: short while tasks run, longer when idle or costly.
