@@ -231,7 +231,16 @@ pub enum BusName {
 
 impl BusName {
     pub fn of(name: &OsStr) -> BusName {
-        let Some(name) = name.to_str() else { return BusName::Unknown };
+        let Some(name) = name.to_str() else {
+            let shown = name.to_string_lossy();
+            let is_tasks = shown.starts_with(TASK_PREFIX) && !is_dropping(&shown);
+            let defect = crate::model::id::IdDefect::BadCharacter(char::REPLACEMENT_CHARACTER);
+            return if is_tasks {
+                BusName::BadId { id: shown.into_owned(), defect }
+            } else {
+                BusName::Unknown
+            };
+        };
         if is_dropping(name) {
             return BusName::Dropping;
         }

@@ -1,5 +1,7 @@
 //! Refused input is moved aside intact, with the reason beside it. Nothing is ever deleted.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -36,8 +38,7 @@ pub fn refuse(
     let reason = reason_bytes(layout, path, defects, at);
     // The reason first: a refused file never lies there unexplained.
     let reason_path = super::layout::reason_beside(&target);
-    disk.publish(&reason_path, &reason, Durability::Unsynced)
-        .map_err(BusError::of("publish", &reason_path))?;
+    disk.publish(&reason_path, &reason, Durability::Synced).map_err(BusError::of("publish", &reason_path))?;
     match disk.rename(path, &target, Durability::Unsynced) {
         Ok(()) => Ok(Some(target)),
         Err(error) if is_absent(&error) => Ok(None),
@@ -54,6 +55,20 @@ pub fn reason_bytes(layout: &Layout, path: &Path, defects: &[Defect], at: WallTi
     bytes
 }
 
+/// With its number and `.reason.json` a name must stay below the 255 bytes that file systems allow.
+const NAME_BYTES_KEPT: usize = 200;
+
+/// The end of a name that is too long: the reason file has it whole.
+fn shortened(name: &OsStr) -> &OsStr {
+    let bytes = name.as_bytes();
+    let mut start = bytes.len().saturating_sub(NAME_BYTES_KEPT);
+    // Not in the middle of a character.
+    while start < bytes.len() && bytes[start] & 0xC0 == 0x80 {
+        start += 1;
+    }
+    OsStr::from_bytes(&bytes[start..])
+}
+
 /// `7-task-1.json`: one more than the highest number there, so names never collide.
 fn numbered_name(disk: &impl Disk, dir: &Path, path: &Path) -> Result<std::ffi::OsString, BusError> {
     let listed = disk.list(dir).map_err(BusError::of("list", dir))?;
@@ -63,6 +78,6 @@ fn numbered_name(disk: &impl Disk, dir: &Path, path: &Path) -> Result<std::ffi::
         .max()
         .unwrap_or(0);
     let mut name = std::ffi::OsString::from(format!("{}-", highest + 1));
-    name.push(path.file_name().unwrap_or_default());
+    name.push(shortened(path.file_name().unwrap_or_default()));
     Ok(name)
 }

@@ -33,7 +33,11 @@ fn cause_of(state: &BatchState, task: TaskIx) -> Reason {
     }
 }
 
-pub(super) fn finish(turn: &mut Turn<'_>) {
+/// Ends the batch. An open one ends only after a look at everything: a spec may lie there unseen.
+pub(super) fn finish(turn: &mut Turn<'_>, full_scan: bool) {
+    if turn.state.batch.is_open() && !full_scan {
+        return;
+    }
     close_open_batch(turn);
     if turn.state.is_settled() && is_closed(turn) {
         let status = turn.state.status();
@@ -64,5 +68,5 @@ fn is_closed(turn: &Turn<'_>) -> bool {
     if !state.batch.is_open() || state.cancel.is_some() || state.timed_out {
         return true;
     }
-    turn.now.clock.since(state.last_joined) >= state.batch.close_after.millis()
+    !turn.has_coming_specs && turn.now.clock.since(state.last_joined) >= state.batch.close_after.millis()
 }

@@ -17,10 +17,7 @@ pub(super) fn judge(turn: &mut Turn<'_>, seen: ResultSeen) {
             return put_aside(turn, task, sha256, content, LateBecause::BetweenAttempts);
         }
         Phase::Claimed { attempt } if is_collected(turn, task, &sha256) => {
-            if let Ok(checked) = content {
-                judge_collected(turn, task, attempt, checked);
-            }
-            return;
+            return judge_collected(turn, task, attempt, content);
         }
         Phase::Claimed { .. } | Phase::Done(_) => {
             return put_aside(turn, task, sha256, content, LateBecause::Settled);
@@ -35,10 +32,6 @@ pub(super) fn judge(turn: &mut Turn<'_>, seen: ResultSeen) {
         },
         Err(defects) => refuse(turn, task, current, sha256, defects),
     }
-}
-
-fn is_collected(turn: &Turn<'_>, task: TaskIx, sha256: &str) -> bool {
-    turn.state.tasks[task].collected.as_ref().is_some_and(|collected| collected.sha256 == sha256)
 }
 
 fn put_aside(
@@ -57,6 +50,11 @@ fn refuse(turn: &mut Turn<'_>, task: TaskIx, attempt: Attempt, sha256: String, d
     begin_if_offered(turn, task, attempt);
     let task = turn.key(task);
     turn.record(Event::ResultRefused { task, attempt, sha256, defects });
+}
+
+/// Whether this is the result that was collected, and only its judgement was lost with the journal's tail.
+fn is_collected(turn: &Turn<'_>, task: TaskIx, sha256: &str) -> bool {
+    turn.state.tasks[task].collected.as_ref().is_some_and(|collected| collected.sha256 == sha256)
 }
 
 fn collect(
@@ -94,11 +92,18 @@ fn begin_if_offered(turn: &mut Turn<'_>, task: TaskIx, attempt: Attempt) {
     }
 }
 
-/// A turn that was cut after its result was collected: the judgement is still owed.
-fn judge_collected(turn: &mut Turn<'_>, task: TaskIx, attempt: Attempt, seen: Checked) {
+/// A turn that was cut after its result was collected: the judgement is still owed, by the verdict of then.
+fn judge_collected(
+    turn: &mut Turn<'_>,
+    task: TaskIx,
+    attempt: Attempt,
+    content: Result<Checked, Vec<Defect>>,
+) {
     let verdict = turn.state.tasks[task].collected.as_ref().map(|collected| collected.verdict.clone());
-    let checked = Checked { verdict: verdict.unwrap_or_default(), ..seen };
-    let failure = failure_in(turn, &checked);
+    let failure = match content {
+        Ok(seen) => failure_in(turn, &Checked { verdict: verdict.unwrap_or_default(), ..seen }),
+        Err(defects) => Some(Reason::ResultRefused { defects }),
+    };
     conclude(turn, task, attempt, failure);
 }
 

@@ -7,9 +7,9 @@ use super::look::identity_of;
 use super::{Context, TurnError};
 use crate::bus::disk::{BusError, rename_if_present};
 use crate::bus::layout::{AttemptPaths, BatchPaths};
-use crate::bus::{self, Content, Disk, Durability};
+use crate::bus::{self, Content, Disk, Durability, NodeKind};
 use crate::decide::Now;
-use crate::format::{result, spec};
+use crate::format::{heartbeat, result, spec};
 use crate::model::event::{Event, LateBecause};
 use crate::model::state::{BatchState, TaskIx, TaskState};
 use crate::model::{Attempt, Claim, Defect, Place, TaskKey, Tick, WallTime};
@@ -29,7 +29,7 @@ pub fn perform<D: Disk>(
     match event {
         Event::Offered { task, attempt } => {
             let Some(task) = task_of(task) else { return Ok(()) };
-            publish_offer(context, paths, state, task, *attempt)
+            publish_offer(context, paths, state, task, *attempt, now)
         }
         Event::Joined { task } => keep_dropped_spec(context, paths, &task.key),
         Event::SpecRefused { task, sha256, defects } => {
@@ -42,12 +42,14 @@ pub fn perform<D: Disk>(
         Event::ResultRefused { task, sha256, defects, .. } => {
             tell_agent(context, paths, task, sha256, defects, now)
         }
-        Event::Succeeded { task, attempt } => clear_away(context, paths, task, *attempt),
+        Event::Succeeded { task, attempt } => clear_away(context, paths, task, *attempt, now),
         Event::AttemptFailed { task, attempt, .. } => {
-            clear_away(context, paths, task, *attempt)?;
-            put_unfinished_result_away(context, paths, task, *attempt)
+            clear_away(context, paths, task, *attempt, now)?;
+            put_unfinished_result_away(context, paths, task, *attempt, now)
         }
-        Event::Late { task, sha256, because, .. } => keep_late(context, paths, state, task, sha256, because),
+        Event::Late { task, sha256, because, .. } => {
+            keep_late(context, paths, state, task, (sha256, because), now)
+        }
         Event::Finished { .. } => conclude(context, paths, state),
         Event::Accepted { .. }
         | Event::Resumed { .. }
@@ -69,6 +71,7 @@ fn publish_offer<D: Disk>(
     state: &BatchState,
     task: &TaskState,
     attempt: Attempt,
+    now: Now,
 ) -> Result<(), TurnError> {
     let disk = context.disk;
     let key = &task.spec.key;
@@ -79,22 +82,29 @@ fn publish_offer<D: Disk>(
         disk.make_dirs(folder.dir()).map_err(BusError::of("make", folder.dir()))?;
         if let Some(previous) = task.tries.iter().rev().find(|one| one.attempt < attempt) {
             // A given-up agent may have beaten since: that is not a beat of this attempt.
-            clear_away(context, paths, key, previous.attempt)?;
+            clear_away(context, paths, key, previous.attempt, now)?;
         }
         if !task.spec.files_modified.is_empty() && !exists(context, &folder.before())? {
             let scope = verify::record_scope(disk, context.layout.root(), &task.spec);
             publish(context, &folder.before(), &scope.to_bytes(), Durability::Unsynced)?;
         }
         publish(context, &folder.unpublished_spec(), &bytes, Durability::Unsynced)?;
+        // Our own copy marks the beginning: nothing that an agent does for this attempt is older.
         publish(context, &folder.spec(), &bytes, Durability::Unsynced)?;
     }
     if exists(context, &folder.unpublished_spec())? {
         let heartbeat = paths.heartbeat(key);
+        make_way(context, &heartbeat, now)?;
+        make_way(context, &paths.spec(key), now)?;
         disk.create_empty(&heartbeat).map_err(BusError::of("create", &heartbeat))?;
-        return move_away(context, &folder.unpublished_spec(), &paths.spec(key));
+        move_away(context, &folder.unpublished_spec(), &paths.spec(key), now)?;
     }
-    if was_begun && !shows_work(context, paths, &folder, key, attempt)? {
-        // A loss of power can take back any rename that was not synced.
+    if was_begun
+        && !holds(context, &paths.spec(key), bus::SPEC_BYTES_MAX, &bus::sha256(&bytes))?
+        && !shows_work(context, paths, &folder, key, attempt)?
+    {
+        // A loss of power can undo a rename or empty a file that was not synced.
+        make_way(context, &paths.spec(key), now)?;
         publish(context, &paths.spec(key), &bytes, Durability::Unsynced)?;
     }
     Ok(())
@@ -126,10 +136,23 @@ fn shows_work<D: Disk>(
     attempt: Attempt,
 ) -> Result<bool, TurnError> {
     let heartbeat = paths.heartbeat(key);
-    let look = context.disk.look(&heartbeat).map_err(BusError::of("look at", &heartbeat))?;
-    Ok(look.is_some_and(|look| look.size > 0)
-        || exists(context, &paths.result(key))?
-        || exists(context, &folder.result())?
+    let content =
+        context.disk.read(&heartbeat, bus::HEARTBEAT_BYTES_MAX).map_err(BusError::of("read", &heartbeat))?;
+    let beats = match &content {
+        // One that was given up may beat on: that says nothing about this attempt.
+        Content::Bytes { bytes, .. } => {
+            heartbeat::read(bytes).is_ok_and(|beat| beat.attempt.is_none_or(|said| said == attempt))
+        }
+        _ => false,
+    };
+    // An empty result is what a loss of power leaves of one: nobody can go on from it.
+    let holds_bytes = |path: &Path| -> Result<bool, TurnError> {
+        let look = context.disk.look(path).map_err(BusError::of("look at", path))?;
+        Ok(look.is_some_and(|look| look.size > 0))
+    };
+    Ok(beats
+        || holds_bytes(&paths.result(key))?
+        || holds_bytes(&folder.result())?
         || exists(context, &paths.take(key, attempt))?)
 }
 
@@ -142,7 +165,9 @@ fn keep_dropped_spec<D: Disk>(
     let folder = paths.attempt(key, Attempt::FIRST);
     disk_make(context, folder.dir())?;
     if !exists(context, &folder.dropped_spec())? {
-        move_away(context, &paths.spec(key), &folder.dropped_spec())?;
+        let from = paths.spec(key);
+        rename_if_present(context.disk, &from, &folder.dropped_spec(), Durability::Synced)
+            .map_err(BusError::of("move", &from))?;
     }
     Ok(())
 }
@@ -162,6 +187,7 @@ fn tell_agent<D: Disk>(
         bus::quarantine::refuse(context.disk, context.layout, &path, defects, now.wall)?;
     }
     let bytes = bus::quarantine::reason_bytes(context.layout, &path, defects, now.wall);
+    make_way(context, &paths.result_error(key), now)?;
     publish(context, &paths.result_error(key), &bytes, Durability::Unsynced)
 }
 
@@ -171,12 +197,13 @@ fn clear_away<D: Disk>(
     paths: &BatchPaths,
     key: &TaskKey,
     attempt: Attempt,
+    now: Now,
 ) -> Result<(), TurnError> {
     let folder = paths.attempt(key, attempt);
-    move_away(context, &paths.spec(key), &folder.withdrawn_spec())?;
-    move_away(context, &paths.heartbeat(key), &folder.heartbeat())?;
-    move_away(context, &paths.take(key, attempt), &folder.take())?;
-    move_away(context, &paths.result_error(key), &folder.result_error())
+    move_away(context, &paths.spec(key), &folder.withdrawn_spec(), now)?;
+    move_away(context, &paths.heartbeat(key), &folder.heartbeat(), now)?;
+    move_away(context, &paths.take(key, attempt), &folder.take(), now)?;
+    move_away(context, &paths.result_error(key), &folder.result_error(), now)
 }
 
 /// A drop box that does not hold a result goes with its attempt; one that does is late, and decided next.
@@ -185,6 +212,7 @@ fn put_unfinished_result_away<D: Disk>(
     paths: &BatchPaths,
     key: &TaskKey,
     attempt: Attempt,
+    now: Now,
 ) -> Result<(), TurnError> {
     let path = paths.result(key);
     let content = context.disk.read(&path, bus::RESULT_BYTES_MAX).map_err(BusError::of("read", &path))?;
@@ -192,7 +220,7 @@ fn put_unfinished_result_away<D: Disk>(
     if is_result || matches!(content, Content::Absent) {
         return Ok(());
     }
-    move_away(context, &path, &paths.attempt(key, attempt).unfinished_result())
+    move_away(context, &path, &paths.attempt(key, attempt).unfinished_result(), now)
 }
 
 /// Keeps a late result with the reason beside it.
@@ -201,27 +229,24 @@ fn keep_late<D: Disk>(
     paths: &BatchPaths,
     state: &BatchState,
     key: &TaskKey,
-    sha256: &str,
-    because: &LateBecause,
+    (sha256, because): (&str, &LateBecause),
+    now: Now,
 ) -> Result<(), TurnError> {
     let short: String = sha256.chars().filter(char::is_ascii_alphanumeric).take(12).collect();
     let target = paths.late_result(key, &short);
-    if exists(context, &target)? {
-        // Sent once more: left in the drop box it would be late again at every look.
-        return match holds(context, &paths.result(key), bus::RESULT_BYTES_MAX, sha256)? {
-            true => move_away(context, &paths.result(key), &target),
-            false => Ok(()),
-        };
-    }
     disk_make(context, &paths.late())?;
-    let attempts = state.find_key(key).map(|ix| state.tasks[ix].tries.as_slice()).unwrap_or_default();
-    let collected = attempts.iter().map(|one| paths.attempt(key, one.attempt).result());
-    for place in std::iter::once(paths.result(key)).chain(collected) {
+    let task = state.find_key(key).map(|ix| &state.tasks[ix]);
+    let attempts = task.map(|task| task.tries.as_slice()).unwrap_or_default();
+    // The same bytes may also be the result that counts: that one stays where it is.
+    let counts = task.and_then(|task| task.collected.as_ref()).map(|collected| collected.attempt);
+    let taken = attempts.iter().map(|one| one.attempt).filter(|attempt| Some(*attempt) != counts);
+    let taken = taken.map(|attempt| paths.attempt(key, attempt).result());
+    for place in std::iter::once(paths.result(key)).chain(taken) {
         if holds(context, &place, bus::RESULT_BYTES_MAX, sha256)? {
             let mut reason = serde_json::to_vec_pretty(because).expect("a reason has only string keys");
             reason.push(b'\n');
             publish(context, &bus::layout::reason_beside(&target), &reason, Durability::Unsynced)?;
-            return move_away(context, &place, &target);
+            return move_away(context, &place, &target, now);
         }
     }
     Ok(())
@@ -234,6 +259,11 @@ fn conclude<D: Disk>(
     state: &BatchState,
 ) -> Result<(), TurnError> {
     let id = &state.batch.id;
+    let archive = context.layout.archived(id);
+    if exists(context, &archive.journal())? && !exists(context, &paths.journal())? {
+        // The move took effect although it said that it failed: there is nothing left here to read.
+        return Ok(());
+    }
     let claims = collected_claims(context.disk, paths, state)?;
     let bytes = aggregate::canonical_bytes(state, &claims);
     publish(context, &context.layout.batch_result(id), &bytes, Durability::Synced)?;
@@ -241,7 +271,6 @@ fn conclude<D: Disk>(
     let last = Snapshot::of(state, &Live::default(), Tick(0), ended_at);
     publish(context, &paths.status(), &last.status_json(), Durability::Unsynced)?;
     super::sweep_temporary(context.disk, paths.dir());
-    let archive = context.layout.archived(id);
     context.disk.move_tree(paths.dir(), archive.dir()).map_err(BusError::of("archive", paths.dir()))?;
     Ok(())
 }
@@ -302,8 +331,33 @@ fn publish<D: Disk>(
     }
 }
 
-fn move_away<D: Disk>(context: &Context<'_, D>, from: &Path, to: &Path) -> Result<(), TurnError> {
-    rename_if_present(context.disk, from, to, Durability::Unsynced).map_err(BusError::of("move", from))?;
+/// Moves a file into its attempt's folder; what does not fit there is refused.
+fn move_away<D: Disk>(context: &Context<'_, D>, from: &Path, to: &Path, now: Now) -> Result<(), TurnError> {
+    use std::io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, IsADirectory, NotADirectory};
+    match rename_if_present(context.disk, from, to, Durability::Unsynced) {
+        Ok(_) => Ok(()),
+        Err(error)
+            if matches!(error.kind(), AlreadyExists | DirectoryNotEmpty | IsADirectory | NotADirectory) =>
+        {
+            put_aside(context, from, now)
+        }
+        Err(error) => Err(BusError::of("move", from)(error).into()),
+    }
+}
+
+/// Clears a place that the watcher is about to write: only a plain file may stand there.
+fn make_way<D: Disk>(context: &Context<'_, D>, path: &Path, now: Now) -> Result<(), TurnError> {
+    let look = context.disk.look(path).map_err(BusError::of("look at", path))?;
+    match look {
+        Some(look) if look.kind != NodeKind::File => put_aside(context, path, now),
+        _ => Ok(()),
+    }
+}
+
+fn put_aside<D: Disk>(context: &Context<'_, D>, path: &Path, now: Now) -> Result<(), TurnError> {
+    let message = "stands where the watcher keeps a file";
+    let defect = Defect::new("in_the_way", Place::File, message, "write regular files only");
+    bus::quarantine::refuse(context.disk, context.layout, path, &[defect], now.wall)?;
     Ok(())
 }
 

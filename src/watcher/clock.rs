@@ -42,9 +42,10 @@ impl ActiveClock {
         passed - counted
     }
 
-    /// The journals know of later times than the clock's file did.
-    pub fn raise_to(&mut self, active: Tick) {
-        self.active_ms = self.active_ms.max(active.0);
+    /// Active time never goes back: the journals may know of a later moment than the clock's own file,
+    /// which is not synced.
+    pub fn catch_up(&mut self, latest: Tick) {
+        self.active_ms = self.active_ms.max(latest.0);
     }
 
     /// Lets time pass for nobody: the watcher could not work.

@@ -45,6 +45,8 @@ pub struct Refusal {
 impl<D: Disk> Watcher<D> {
     /// Looks at the inbox and at specs that lie loose in `tasks/`.
     pub(super) fn take_in(&mut self, now: Now, report: &mut TurnReport) -> Result<(), TurnError> {
+        let disk = &self.disk;
+        self.intake.settling.keep_only(|path| !matches!(disk.look(path), Ok(None)));
         for (dir, is_inbox) in [(self.layout.inbox(), true), (self.layout.tasks(), false)] {
             let mut listed = self.disk.list(&dir).map_err(BusError::of("list", &dir))?;
             listed.sort_by(|a, b| a.name.cmp(&b.name));
@@ -58,9 +60,16 @@ impl<D: Disk> Watcher<D> {
                     continue;
                 }
                 let path = dir.join(&entry.name);
-                match is_inbox {
-                    true => self.take_request(&path, name, now, report)?,
-                    false => self.take_loose_spec(&path, name, now, report)?,
+                let taken = match (entry.name.to_str(), is_inbox) {
+                    (None, _) => self.turn_away(&path, name, vec![bad_name()], now, report),
+                    (_, true) => self.take_request(&path, name, now, report),
+                    (_, false) => self.take_loose_spec(&path, name, now, report),
+                };
+                match taken {
+                    Err(error @ TurnError::Superseded { .. }) => return Err(error),
+                    // One file that cannot be taken keeps no other waiting.
+                    Err(error) => self.tell_once(format!("{}: {error}", path.display())),
+                    Ok(()) => {}
                 }
             }
         }
@@ -126,7 +135,7 @@ impl<D: Disk> Watcher<D> {
             Ok((batch, key)) => {
                 let paths = self.layout.batch(&batch);
                 self.disk.make_dirs(paths.dir()).map_err(BusError::of("make", paths.dir()))?;
-                rename_if_present(&self.disk, path, &paths.spec(&key), Durability::Unsynced)
+                rename_if_present(&self.disk, path, &paths.spec(&key), Durability::Synced)
                     .map_err(BusError::of("move", path))?;
                 self.intake.settling.forget(path);
                 report.accepted.push(Accepted { name, batch });
@@ -162,13 +171,26 @@ impl<D: Disk> Watcher<D> {
                 )]));
             }
         };
+        let key = TaskKey::parse(&task.task_id).unwrap_or(key);
+        if self.is_half_placed(&batch, &key)? {
+            return Ok(Ok((batch, key)));
+        }
         match self.objection_to_id(&batch)? {
             Some(defect) => Ok(Err(vec![defect])),
-            None => {
-                let key = TaskKey::parse(&task.task_id).unwrap_or(key);
-                Ok(Ok((batch, key)))
-            }
+            None => Ok(Ok((batch, key))),
         }
+    }
+
+    /// Whether a crash came between a loose spec's directory and the spec's move into it.
+    fn is_half_placed(&self, batch: &BatchId, key: &TaskKey) -> Result<bool, TurnError> {
+        let paths = self.layout.batch(batch);
+        let exists = |path: &Path| -> Result<bool, TurnError> {
+            Ok(self.disk.look(path).map_err(BusError::of("look at", path))?.is_some())
+        };
+        Ok(exists(paths.dir())?
+            && !exists(&paths.batch())?
+            && !exists(&paths.spec(key))?
+            && !exists(self.layout.archived(batch).dir())?)
     }
 
     /// Accepts a request that the caller holds in hand, without the inbox.
@@ -328,7 +350,8 @@ impl<D: Disk> Watcher<D> {
         let from = self.layout.inbox().join(&batch.source.name);
         let content = self.disk.read(&from, bus::PLAN_BYTES_MAX).map_err(BusError::of("read", &from))?;
         if matches!(&content, Content::Bytes { bytes, .. } if bus::sha256(bytes) == batch.source.sha256) {
-            rename_if_present(&self.disk, &from, &request, Durability::Unsynced)
+            // Synced: a request that came back with the power would be done twice.
+            rename_if_present(&self.disk, &from, &request, Durability::Synced)
                 .map_err(BusError::of("move", &from))?;
         }
         Ok(())
@@ -417,4 +440,8 @@ impl<D: Disk> Watcher<D> {
     pub(super) fn has_unsettled_intake(&self) -> bool {
         !self.intake.settling.is_empty()
     }
+}
+
+fn bad_name() -> Defect {
+    Defect::new("name_not_text", Place::File, "the file's name is not UTF-8", "give the file another name")
 }

@@ -11,10 +11,10 @@ use super::{Context, TurnError, act, look};
 use crate::bus::disk::BusError;
 use crate::bus::journal::{Journal, JournalError, Stamp};
 use crate::bus::layout::BatchPaths;
-use crate::bus::{BusName, Content, Disk, Look, PLAN_BYTES_MAX};
-use crate::decide::{self, Now, Pulses};
+use crate::bus::{BusName, Content, Disk, Look, NodeKind, PLAN_BYTES_MAX};
+use crate::decide::{self, Census, Now, Pulses};
 use crate::model::event::{BatchStatus, Entry, Event};
-use crate::model::state::{BatchState, FoldError, TaskIx};
+use crate::model::state::{BatchState, FoldError, Phase, TaskIx};
 use crate::model::{Batch, BatchId, Epoch, Tick};
 
 /// Which files a turn looks at.
@@ -29,13 +29,13 @@ pub enum Attention {
 /// A batch and everything remembered about it between two turns.
 pub struct Kept {
     pub state: BatchState,
+    /// The latest moment of active time that its journal knew when it was loaded.
+    latest_clock: Tick,
     pub pulses: Pulses,
     pub paths: BatchPaths,
     journal: Journal,
     /// Decided and durable; their effects are not known to be complete.
     owed: Vec<Event>,
-    /// How far active time had come at the last line.
-    pub last_clock: Tick,
     /// Which watcher wrote the last line.
     last_epoch: Option<Epoch>,
     /// The state in memory is ahead of the journal, because a commit failed.
@@ -80,11 +80,11 @@ impl Kept {
         let mut kept = Kept {
             unexamined: state.live.iter().copied().collect(),
             state,
+            latest_clock: entries.iter().map(|entry| entry.clock).max().unwrap_or_default(),
             pulses: Pulses::default(),
             paths,
             journal,
-            owed: last_turn(&entries),
-            last_clock: entries.last().map_or(Tick(0), |entry| entry.clock),
+            owed: Vec::new(),
             last_epoch: entries.last().map(|entry| entry.epoch),
             is_ahead: false,
             heartbeats: HashMap::new(),
@@ -92,8 +92,20 @@ impl Kept {
             held: BTreeSet::new(),
             odd_names: HashMap::new(),
         };
+        kept.owed = owed_after(&kept.state, &entries);
         kept.follow_live(now);
         Ok(kept)
+    }
+
+    pub(super) fn latest_clock(&self) -> Tick {
+        self.latest_clock
+    }
+
+    /// Gives every live attempt a full window from this moment on.
+    pub(super) fn look_afresh(&mut self, clock: Tick) {
+        self.pulses = Pulses::default();
+        let now = Now { clock, wall: Default::default() };
+        self.follow_live(now);
     }
 
     /// Completes what another watcher left: the effects of its last turn, or the very first line.
@@ -128,8 +140,12 @@ impl Kept {
         &mut self,
         context: &Context<'_, D>,
         attention: &Attention,
+        elsewhere: Census,
         now: Now,
     ) -> Result<Turned, TurnError> {
+        if *attention == Attention::Full {
+            self.assert_in_place(context)?;
+        }
         if self.is_ahead {
             self.fall_back(context)?;
         }
@@ -138,16 +154,21 @@ impl Kept {
             return Ok(Turned { changed: false, finished: Some(status) });
         }
         let (mut observed, granted) = look::look(self, context, attention, now)?;
+        observed.elsewhere = elsewhere;
         if observed.full_scan {
             // Result beats death: whoever is about to be given up has its drop box looked at once more.
             for task in decide::condemned(&self.state, &self.pulses, now) {
                 look::look_at_result(self, context, task, now, &mut observed)?;
             }
         }
+        observed.has_coming_specs = self.has_coming_specs();
         let events = (context.heart)(&mut self.state, observed, &self.pulses, now);
         let changed = !events.is_empty();
         if changed {
             self.commit(context, now, &events)?;
+        }
+        self.unexamined.clear();
+        if changed {
             self.owed = events;
             self.follow_live(now);
             self.pay(context, now)?;
@@ -157,6 +178,11 @@ impl Kept {
             context.disk.remove_file(&wish).or_else(ignore_absent).map_err(BusError::of("remove", &wish))?;
         }
         Ok(Turned { changed, finished: self.state.finished.map(|(status, _)| status) })
+    }
+
+    /// How this batch's running attempts do.
+    pub fn census(&self, now: Now) -> Census {
+        decide::census(&self.state, &self.pulses, now)
     }
 
     /// After a time in which this batch could not be looked at, every attempt has a full window again.
@@ -183,8 +209,37 @@ impl Kept {
         self.settling.paths().filter_map(|path| Some((task_of(path)?, note.to_owned()))).collect()
     }
 
+    fn has_coming_specs(&self) -> bool {
+        let is_spec =
+            |path: &std::path::Path| matches!(path.file_name().map(BusName::of), Some(BusName::Spec(_)));
+        self.settling.paths().any(is_spec)
+    }
+
     pub fn has_unsettled(&self) -> bool {
         !self.settling.is_empty()
+    }
+
+    /// A directory that was moved away or replaced is not worked in: nothing is decided until it is back.
+    fn assert_in_place<D: Disk>(&self, context: &Context<'_, D>) -> Result<(), TurnError> {
+        if self.state.finished.is_some() {
+            return Ok(());
+        }
+        let dir = self.paths.dir();
+        let found = context.disk.look(dir).map_err(BusError::of("look at", dir))?;
+        let trouble = match found.map(|look| look.kind) {
+            Some(NodeKind::Directory) => {
+                let journal = self.paths.journal();
+                match context.disk.look(&journal).map_err(BusError::of("look at", &journal))? {
+                    Some(_) => return Ok(()),
+                    None if self.last_epoch.is_none() => return Ok(()),
+                    None => "its journal is gone; put the directory back as it was".to_owned(),
+                }
+            }
+            Some(kind) => format!("is {}, and is not followed; put the directory back", kind.word()),
+            None => "is gone; put the directory back".to_owned(),
+        };
+        let gone = std::io::Error::new(std::io::ErrorKind::NotFound, trouble);
+        Err(BusError::of("work in", dir)(gone).into())
     }
 
     /// Makes a turn's events durable. The first ones of a watcher say that it took over from another.
@@ -214,7 +269,7 @@ impl Kept {
         let path = self.paths.journal();
         let (journal, entries) = Journal::load(context.disk, &path)?;
         self.state = fold((*self.state.batch).clone(), &entries).map_err(TurnError::Fold)?;
-        self.owed = last_turn(&entries);
+        self.owed = owed_after(&self.state, &entries);
         self.unexamined = self.state.live.iter().copied().collect();
         self.journal = journal;
         self.is_ahead = false;
@@ -272,10 +327,23 @@ fn fold(batch: Batch, entries: &[Entry]) -> Result<BatchState, FoldError> {
     Ok(state)
 }
 
-/// The events of the last durable turn: the only ones whose effects may be incomplete.
-fn last_turn(entries: &[Entry]) -> Vec<Event> {
+/// What may not have been done yet: the effects of the last durable turn, and every spec that should be out,
+/// because a loss of power may have taken it.
+fn owed_after(state: &BatchState, entries: &[Entry]) -> Vec<Event> {
     let Some(last) = entries.last() else { return Vec::new() };
-    entries.iter().filter(|entry| entry.turn == last.turn).map(|entry| entry.event.clone()).collect()
+    let is_of_last_turn = |entry: &&Entry| entry.turn == last.turn;
+    let last_turn = entries.iter().filter(is_of_last_turn).map(|entry| entry.event.clone());
+    let offered = state.live.iter().filter_map(|task| match state.tasks[*task].phase {
+        Phase::Offered { attempt, .. } => Some(Event::Offered { task: state.key(*task).clone(), attempt }),
+        _ => None,
+    });
+    let mut owed: Vec<Event> = match state.finished {
+        Some(_) => Vec::new(),
+        None => offered.collect(),
+    };
+    owed.retain(|event| !entries.iter().filter(is_of_last_turn).any(|entry| entry.event == *event));
+    owed.extend(last_turn);
+    owed
 }
 
 /// Reads `batch.json`.

@@ -26,7 +26,8 @@ pub(super) fn look<D: Disk>(
 ) -> Result<(Observed, Vec<PathBuf>), TurnError> {
     let mut observed = Observed::default();
     let mut granted = Vec::new();
-    for task in std::mem::take(&mut kept.unexamined) {
+    // Not forgotten until the turn is journaled: it may fail after a result was moved.
+    for task in kept.unexamined.clone() {
         look_at_collected(kept, context, task, now, &mut observed)?;
         look_at_result(kept, context, task, now, &mut observed)?;
     }
@@ -43,6 +44,7 @@ pub(super) fn look<D: Disk>(
             let dir = kept.paths.dir().to_owned();
             let listed = context.disk.list(&dir).map_err(BusError::of("list", &dir))?;
             observed.full_scan = true;
+            kept.settling.keep_only(|path| !matches!(context.disk.look(path), Ok(None)));
             for entry in listed {
                 look_at_name(kept, context, &entry.name, now, &mut observed)?;
             }
@@ -53,7 +55,24 @@ pub(super) fn look<D: Disk>(
     Ok((observed, granted))
 }
 
+/// Looks at one name. A file that this user may not read is nobody else's trouble.
 fn look_at_name<D: Disk>(
+    kept: &mut Kept,
+    context: &Context<'_, D>,
+    name: &OsStr,
+    now: Now,
+    observed: &mut Observed,
+) -> Result<(), TurnError> {
+    match look_at_known_name(kept, context, name, now, observed) {
+        Err(TurnError::Bus(error)) if error.source.kind() == std::io::ErrorKind::PermissionDenied => {
+            note_odd(kept, name, &error.to_string());
+            Ok(())
+        }
+        looked => looked,
+    }
+}
+
+fn look_at_known_name<D: Disk>(
     kept: &mut Kept,
     context: &Context<'_, D>,
     name: &OsStr,
@@ -69,7 +88,8 @@ fn look_at_name<D: Disk>(
         BusName::Spec(key) => look_at_spec(kept, context, key, now, observed)?,
         BusName::BadId { defect, .. } => refuse_bad_name(kept, context, name, &defect, now)?,
         BusName::Unknown => note_odd(kept, name, "not a file of the bus"),
-        BusName::Heartbeat(_) | BusName::ResultError(_) | BusName::Own | BusName::Dropping => {}
+        BusName::Heartbeat(key) => look_for_first_beat(kept, context, &key, now, observed)?,
+        BusName::ResultError(_) | BusName::Own | BusName::Dropping => {}
     }
     Ok(())
 }
@@ -157,6 +177,7 @@ pub(super) fn look_at_result<D: Disk>(
     let content = match content {
         Err(defects) => Err(defects),
         Ok(claim) => {
+            kept.unexamined.push(task);
             let Some(checked) = collect(kept, context, task, claim)? else { return Ok(()) };
             Ok(checked)
         }
@@ -238,6 +259,9 @@ fn look_at_collected<D: Disk>(
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
     let Some(attempt) = kept.state.tasks[task].live_attempt() else { return Ok(()) };
+    if observed.results.iter().any(|seen| seen.task == task) {
+        return Ok(());
+    }
     let path = kept.paths.attempt(kept.state.key(task), attempt).result();
     let content = context.disk.read(&path, bus::RESULT_BYTES_MAX).map_err(BusError::of("read", &path))?;
     let Content::Bytes { bytes, .. } = content else { return Ok(()) };
@@ -347,6 +371,8 @@ fn look_at_wishes<D: Disk>(
     let listed = match context.disk.list(&dir) {
         Ok(listed) => listed,
         Err(error) if bus::disk::is_absent(&error) => return Ok(()),
+        // Somebody put something else there: then there are no wishes.
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(()),
         Err(error) => return Err(BusError::of("list", &dir)(error).into()),
     };
     let is_wish = |name: &OsString| name.to_str().is_some_and(|name| !bus::layout::is_dropping(name));
@@ -399,11 +425,34 @@ fn look_at_heartbeats<D: Disk>(
         .collect();
     for (task, attempt) in live {
         let glance = glance(kept, context, task, attempt)?;
-        let is_beat = matches!(glance, Glance::Beat { .. });
-        if is_beat && matches!(kept.state.tasks[task].phase, Phase::Offered { .. }) {
+        // Also a beat of an earlier turn that could not be journaled.
+        let has_beaten = matches!(glance, Glance::Beat { .. })
+            || kept.pulses.get(task).is_some_and(|pulse| pulse.attempt == attempt && pulse.has_beaten);
+        if has_beaten && matches!(kept.state.tasks[task].phase, Phase::Offered { .. }) {
             observed.signs.push(SignSeen { task, attempt, sign: Sign::Beat });
         }
         kept.pulses.note(task, glance, now.clock, true);
+    }
+    Ok(())
+}
+
+/// A first beat shows at once that somebody works on a task; all others wait for the scan.
+fn look_for_first_beat<D: Disk>(
+    kept: &mut Kept,
+    context: &Context<'_, D>,
+    key: &TaskKey,
+    now: Now,
+    observed: &mut Observed,
+) -> Result<(), TurnError> {
+    let Some(task) = kept.state.find(key.as_str()) else { return Ok(()) };
+    let Phase::Offered { attempt, .. } = kept.state.tasks[task].phase else { return Ok(()) };
+    if observed.full_scan {
+        return Ok(());
+    }
+    let glance = glance(kept, context, task, attempt)?;
+    if matches!(glance, Glance::Beat { .. }) {
+        observed.signs.push(SignSeen { task, attempt, sign: Sign::Beat });
+        kept.pulses.note(task, glance, now.clock, false);
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ use std::path::Path;
 use crate::bus::disk::BusError;
 use crate::bus::journal::JournalError;
 use crate::bus::{Disk, Layout, layout, lease};
-use crate::decide::{self, Now, Observed, Pulses};
+use crate::decide::{self, Census, Now, Observed, Pulses};
 use crate::model::event::BatchStatus;
 use crate::model::state::{BatchState, FoldError};
 use crate::model::{BatchId, Epoch, Event, Settings, Tick};
@@ -114,8 +114,8 @@ pub struct TurnReport {
     pub finished: Vec<(BatchId, BatchStatus)>,
     /// Batches whose turn failed, and may go on later.
     pub degraded: Vec<(BatchId, String)>,
-    /// Nothing on this bus could work: its time counts for nobody.
-    pub is_bus_degraded: bool,
+    /// One of them failed for want of something that agents want too: the time counts for nobody.
+    pub is_starved: bool,
     pub next_deadline: Option<Tick>,
 }
 
@@ -162,6 +162,10 @@ impl<D: Disk> Watcher<D> {
             sweep_temporary(&watcher.disk, &dir);
         }
         watcher.find_batches(now)?;
+        let latest = watcher.latest_clock().max(now.clock);
+        for kept in watcher.batches.values_mut() {
+            kept.look_afresh(latest);
+        }
         Ok(watcher)
     }
 
@@ -184,6 +188,11 @@ impl<D: Disk> Watcher<D> {
         self.epoch
     }
 
+    /// The latest moment of active time that a journal of this bus knows.
+    pub fn latest_clock(&self) -> Tick {
+        self.batches.values().map(Kept::latest_clock).max().unwrap_or_default()
+    }
+
     fn context(&self) -> Context<'_, D> {
         Context {
             disk: &self.disk,
@@ -197,6 +206,7 @@ impl<D: Disk> Watcher<D> {
     /// One turn of the bus. An error here is one that no single batch is to blame for.
     pub fn turn(&mut self, focus: &Focus, now: Now) -> Result<TurnReport, TurnError> {
         let mut report = TurnReport::default();
+        self.context().assert_not_superseded()?;
         if focus.full || focus.intake {
             self.take_in(now, &mut report)?;
             self.find_batches(now)?;
@@ -212,8 +222,14 @@ impl<D: Disk> Watcher<D> {
             ids.dedup();
             ids
         };
+        let census: HashMap<BatchId, Census> = match focus.full {
+            true => self.batches.iter().map(|(id, kept)| (id.clone(), kept.census(now))).collect(),
+            false => HashMap::new(),
+        };
         for id in ids {
-            self.turn_batch(&id, focus, now, &mut report)?;
+            let others = census.iter().filter(|(other, _)| **other != id).map(|(_, census)| *census);
+            let elsewhere = others.fold(Census::default(), |sum, census| sum + census);
+            self.turn_batch(&id, focus, elsewhere, now, &mut report)?;
         }
         let deadlines = self.batches.values().filter_map(|kept| decide::next_deadline(&kept.state, now));
         report.next_deadline = deadlines.min();
@@ -225,6 +241,7 @@ impl<D: Disk> Watcher<D> {
         &mut self,
         id: &BatchId,
         focus: &Focus,
+        elsewhere: Census,
         now: Now,
         report: &mut TurnReport,
     ) -> Result<(), TurnError> {
@@ -233,7 +250,7 @@ impl<D: Disk> Watcher<D> {
             true => Attention::Full,
             false => Attention::Names(focus.names.get(id).cloned().unwrap_or_default()),
         };
-        match kept.turn(&self.context(), &attention, now) {
+        match kept.turn(&self.context(), &attention, elsewhere, now) {
             Ok(turned) => {
                 report.changed |= turned.changed;
                 report.again |= turned.changed && !kept.unexamined.is_empty();
@@ -245,9 +262,10 @@ impl<D: Disk> Watcher<D> {
                 }
             }
             Err(error @ TurnError::Superseded { .. }) => return Err(error),
+            // Whatever stands in this batch's way, the others go on.
             Err(error) if error.is_passing() => {
                 self.tell_once(format!("batch {id}: {error}; trying again"));
-                report.is_bus_degraded |= error.is_bus_wide();
+                report.is_starved |= error.is_bus_wide();
                 report.degraded.push((id.clone(), error.to_string()));
                 kept.forgive_silence(now);
                 self.batches.insert(id.clone(), kept);
@@ -270,15 +288,6 @@ impl<D: Disk> Watcher<D> {
         }
     }
 
-    /// How far active time had come by the journals' word; every attempt has a full window from there on.
-    pub fn catch_up(&mut self, clock: Tick) -> Tick {
-        let latest = self.batches.values().map(|kept| kept.last_clock).max().unwrap_or_default().max(clock);
-        if latest > clock {
-            self.batches.values_mut().for_each(|kept| kept.pulses.begin_again(latest));
-        }
-        latest
-    }
-
     /// Takes over batch directories that are not known yet.
     fn find_batches(&mut self, now: Now) -> Result<(), TurnError> {
         let dir = self.layout.tasks();
@@ -299,7 +308,11 @@ impl<D: Disk> Watcher<D> {
                 self.tell_once(format!("tasks/batch-{id} is {} and is not followed", entry.kind.word()));
                 continue;
             }
-            self.adopt(&id, now)?;
+            match self.adopt(&id, now) {
+                Err(error @ TurnError::Superseded { .. }) => return Err(error),
+                Err(error) => self.tell_once(format!("tasks/batch-{id} is not taken up: {error}")),
+                Ok(()) => {}
+            }
         }
         Ok(())
     }
@@ -319,6 +332,10 @@ impl<D: Disk> Watcher<D> {
                     Err(error) => self.tell_once(format!("batch {id}: {error}; trying again")),
                 }
                 self.batches.insert(id.clone(), kept);
+            }
+            // The disk's trouble is not the batch's: it is looked for again at the next scan.
+            Err(error @ (kept::LoadError::Disk(_) | kept::LoadError::Journal(JournalError::Disk(_)))) => {
+                self.tell_once(format!("batch {id}: {error}; trying again"));
             }
             Err(error) => self.give_up(id, error.to_string()),
         }

@@ -39,6 +39,8 @@ pub struct Session {
     next_projection_ms: u64,
     next_clock_note_ms: u64,
     is_dirty: bool,
+    /// The last turn failed for want of something that agents want too.
+    is_starved: bool,
     /// A face that draws wants a turn now and then, whatever happens.
     pub longest_wait_ms: u64,
 }
@@ -60,8 +62,8 @@ impl Session {
         let (mut clock, _) = pass::resume_clock(&disk, &layout, false);
         let now = Now { clock: clock.now(), wall: wall_now() };
         let mut wake = Wake::new(settings.events);
-        let mut watcher = Watcher::open(disk, layout, settings, now)?;
-        clock.raise_to(watcher.catch_up(clock.now()));
+        let watcher = Watcher::open(disk, layout, settings, now)?;
+        clock.catch_up(watcher.latest_clock());
         wake.watch(&watcher.layout().inbox());
         wake.watch(&watcher.layout().tasks());
         Ok(Session {
@@ -74,6 +76,7 @@ impl Session {
             next_projection_ms: 0,
             next_clock_note_ms: 0,
             is_dirty: true,
+            is_starved: false,
             longest_wait_ms: u64::MAX,
         })
     }
@@ -116,8 +119,8 @@ impl Session {
             Err(error) if error.is_passing() => {
                 log::warn!("{error}; trying again");
                 self.next_scan_ms = started_ms + DEGRADED_WAIT_MS;
-                self.clock.skip_to(platform::monotonic_ms());
-                return Ok(TurnReport { is_bus_degraded: true, ..TurnReport::default() });
+                self.is_starved = error.is_bus_wide();
+                return Ok(TurnReport::default());
             }
             Err(error) => return Err(error),
         };
@@ -129,10 +132,7 @@ impl Session {
             // Somebody may have begun: what was planned while all was quiet is too late now.
             self.next_scan_ms = self.next_scan_ms.min(ended_ms + self.scan_interval_ms());
         }
-        if report.is_bus_degraded {
-            // Nothing could be decided, so the time counts for nobody.
-            self.clock.skip_to(ended_ms);
-        }
+        self.is_starved = report.is_starved;
         if !is_scan_due && self.watcher.batches.values().any(Kept::has_unsettled) {
             // What an event showed may still be written: look again when it should have settled.
             let settle_ms = self.watcher.settings().settle.millis() / 2;
@@ -160,6 +160,11 @@ impl Session {
         let planned = until_scan.min(until_deadline).min(until_projection).min(self.longest_wait_ms);
         let hints =
             if planned == 0 { Hints::default() } else { self.wake.wait(Duration::from_millis(planned)) };
+        if self.is_starved {
+            // Nothing could be decided, so the time counts for nobody.
+            self.clock.skip_to(platform::monotonic_ms());
+            return hints;
+        }
         let lost = self.clock.advance(platform::monotonic_ms(), planned);
         if lost > DEGRADED_WAIT_MS {
             log::warn!("this watcher was stopped for {:.1} s; that counts for nobody", lost as f64 / 1000.0);
@@ -254,13 +259,9 @@ impl Session {
         self.note_clock();
     }
 
+    /// Without a boot: the time after a live watcher's end counts for nobody, even if a pass comes next.
     fn note_clock(&self) {
-        let file = clock::ClockFile {
-            active_ms: self.clock.now().0,
-            boot_id: platform::boot_id(),
-            monotonic_ms: platform::monotonic_ms(),
-            ..clock::ClockFile::default()
-        };
+        let file = clock::ClockFile { active_ms: self.clock.now().0, ..clock::ClockFile::default() };
         if let Err(error) = clock::write(self.watcher.disk(), self.watcher.layout(), &file) {
             log::debug!("{error}");
         }

@@ -64,6 +64,11 @@ impl Settling {
         self.0.remove(path);
     }
 
+    /// Forgets files that are gone.
+    pub(super) fn keep_only(&mut self, is_there: impl Fn(&Path) -> bool) {
+        self.0.retain(|path, _| is_there(path));
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

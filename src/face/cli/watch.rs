@@ -69,7 +69,7 @@ fn once(desk: &Desk) -> Outcome {
     let (mut clock, file) = pass::resume_clock(&disk, &desk.layout, true);
     let now = Now { clock: clock.now(), wall: wall_now() };
     let mut watcher = Watcher::open(disk, desk.layout.clone(), desk.settings.clone(), now)?;
-    clock.raise_to(watcher.catch_up(clock.now()));
+    clock.catch_up(watcher.latest_clock());
     watcher.recall(&file);
     let report = watcher.pass(&clock, wall_now())?;
     tell(desk, &report);
