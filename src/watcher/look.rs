@@ -483,10 +483,11 @@ fn glance<D: Disk>(
         // A torn beat is not remembered: it is read again at the next look.
         Err(defect) => Ok(Glance::Malformed(defect)),
         Ok(beat) => {
-            kept.heartbeats.insert(task, look);
             if beat.attempt.is_some_and(|said| said != attempt) {
+                // Not remembered either: a beat of this attempt may look just the same on a coarse clock.
                 return Ok(Glance::Nothing);
             }
+            kept.heartbeats.insert(task, look);
             Ok(Glance::Beat { progress: beat.progress, tokens: beat.tokens_used })
         }
     }

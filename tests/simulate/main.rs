@@ -100,16 +100,16 @@ fn every_promise_is_kept_in_ten_thousand_worlds() {
     let seeds = number_from("WK_SEEDS").unwrap_or(SEEDS);
     let started = Instant::now();
     let (fired, turns, found) = play(seeds, ordinary);
+    let seconds = started.elapsed().as_secs_f64();
+    println!("{seeds} seeds, {turns} turns, {seconds:.1} s ({:.0} seeds/s)", seeds as f64 / seconds);
+    for fault in Fault::ALL {
+        println!("{:>9}  {}", fired.of(*fault), fault.words());
+    }
     if let Some((seed, Violation { invariant, detail })) = found {
         panic!(
             "{invariant} is broken: {detail}\n  WK_SEED={seed}\n  replay: WK_SEED={seed} cargo test --test simulate \
              every_promise -- --nocapture"
         );
-    }
-    let seconds = started.elapsed().as_secs_f64();
-    println!("{seeds} seeds, {turns} turns, {seconds:.1} s ({:.0} seeds/s)", seeds as f64 / seconds);
-    for fault in Fault::ALL {
-        println!("{:>9}  {}", fired.of(*fault), fault.words());
     }
     if seeds >= SEEDS {
         for fault in Fault::ALL {
