@@ -15,7 +15,7 @@ mod settle;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::Path;
 
 use crate::bus::disk::BusError;
 use crate::bus::journal::JournalError;
@@ -157,7 +157,10 @@ impl<D: Disk> Watcher<D> {
             told: HashSet::new(),
             ended: BTreeMap::new(),
         };
-        watcher.sweep_temporary();
+        let layout = &watcher.layout;
+        for dir in [layout.home(), layout.bus(), layout.results(), layout.quarantine()] {
+            sweep_temporary(&watcher.disk, &dir);
+        }
         watcher.find_batches(now)?;
         let latest = watcher.latest_clock().max(now.clock);
         for kept in watcher.batches.values_mut() {
@@ -340,19 +343,16 @@ impl<D: Disk> Watcher<D> {
         }
         Ok(())
     }
+}
 
-    /// Removes temporary files that a crashed watcher left: only our own, only in our own directories.
-    fn sweep_temporary(&self) {
-        for dir in [self.layout.bus(), self.layout.results(), self.layout.quarantine()] {
-            let Ok(listed) = self.disk.list(&dir) else { continue };
-            for entry in listed {
-                let is_ours =
-                    entry.name.to_string_lossy().starts_with(crate::bus::real_disk::TEMPORARY_PREFIX);
-                if is_ours && entry.kind == crate::bus::NodeKind::File {
-                    let path: PathBuf = dir.join(&entry.name);
-                    let _ = self.disk.remove_file(&path);
-                }
-            }
+/// Removes temporary files that a killed watcher left. Only for directories where nobody else writes:
+/// `wk submit` and `wk agent` make files of the same kind.
+fn sweep_temporary(disk: &impl Disk, dir: &Path) {
+    let Ok(listed) = disk.list(dir) else { return };
+    for entry in listed {
+        let is_ours = entry.name.to_string_lossy().starts_with(crate::bus::real_disk::TEMPORARY_PREFIX);
+        if is_ours && entry.kind == crate::bus::NodeKind::File {
+            let _ = disk.remove_file(&dir.join(&entry.name));
         }
     }
 }
