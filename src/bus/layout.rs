@@ -175,6 +175,10 @@ impl AttemptPaths {
     pub fn spec(&self) -> PathBuf {
         self.dir.join("spec.json")
     }
+    /// The same, on its way to where agents look.
+    pub fn unpublished_spec(&self) -> PathBuf {
+        self.dir.join("unpublished.json")
+    }
     /// How the declared files looked when the attempt began.
     pub fn before(&self) -> PathBuf {
         self.dir.join("before.json")

@@ -1,7 +1,8 @@
 //! The real file system behind the `Disk` port.
 //!
-//! Each verb counts as one operation. With `WK_CRASH_AT=n` the process dies, as by SIGKILL, just before its
-//! n-th one: the crash test walks through all of them.
+//! Each step that changes the disk, and each look at it, counts as one operation of the process. With
+//! `WK_CRASH_AT=n` the process dies by SIGKILL just before its n-th one: the crash test walks through all of
+//! them. With `WK_COUNT_OPERATIONS=FILE` a process that ends leaves in FILE how many there were.
 
 #![expect(clippy::disallowed_methods, reason = "this is where the disk is touched")]
 
@@ -9,6 +10,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{Mode, OFlags};
@@ -19,28 +21,38 @@ use super::platform;
 /// What our own temporary files begin with; a crash may leave one, and the next start sweeps it.
 pub const TEMPORARY_PREFIX: &str = ".tmp-wk-";
 
+/// Operations of the whole process: a command may open several disks.
+static OPERATIONS: AtomicU64 = AtomicU64::new(0);
+static ORDERS: LazyLock<Orders> = LazyLock::new(Orders::from_environment);
+
+/// What a test asks of this process.
+struct Orders {
+    crash_at: Option<u64>,
+    count_into: Option<PathBuf>,
+}
+
+impl Orders {
+    fn from_environment() -> Self {
+        let crash_at = std::env::var("WK_CRASH_AT").ok().and_then(|text| text.parse().ok());
+        Orders { crash_at, count_into: std::env::var_os("WK_COUNT_OPERATIONS").map(PathBuf::from) }
+    }
+}
+
 /// The file system itself.
 #[derive(Debug, Default)]
 pub struct RealDisk {
-    operations: AtomicU64,
-    crash_at: Option<u64>,
     /// `journal_sync = false`: for machines whose power never fails, and for benchmarks.
     never_syncs: bool,
 }
 
 impl RealDisk {
     pub fn new(never_syncs: bool) -> Self {
-        let crash_at = std::env::var("WK_CRASH_AT").ok().and_then(|text| text.parse().ok());
-        RealDisk { operations: AtomicU64::new(0), crash_at, never_syncs }
-    }
-
-    pub fn operations(&self) -> u64 {
-        self.operations.load(Ordering::Relaxed)
+        RealDisk { never_syncs }
     }
 
     fn begin(&self) {
-        let number = self.operations.fetch_add(1, Ordering::Relaxed) + 1;
-        if self.crash_at == Some(number) {
+        let number = OPERATIONS.fetch_add(1, Ordering::Relaxed) + 1;
+        if ORDERS.crash_at == Some(number) {
             let this = rustix::process::getpid();
             // Nothing is flushed and nobody is told: that is the point.
             let _ = rustix::process::kill_process(this, rustix::process::Signal::KILL);
@@ -50,6 +62,15 @@ impl RealDisk {
 
     fn syncs(&self, durability: Durability) -> bool {
         durability == Durability::Synced && !self.never_syncs
+    }
+}
+
+impl Drop for RealDisk {
+    /// The last disk of the process to go has the last word.
+    fn drop(&mut self) {
+        if let Some(path) = &ORDERS.count_into {
+            let _ = fs::write(path, format!("{}\n", OPERATIONS.load(Ordering::Relaxed)));
+        }
     }
 }
 

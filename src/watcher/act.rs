@@ -62,6 +62,9 @@ pub fn perform<D: Disk>(
 }
 
 /// Publishes an attempt's spec, with an empty heartbeat file beside it and our own copy in its folder.
+///
+/// The last step is one rename out of the attempt's folder: afterwards it can be told for certain whether
+/// the spec was published, whatever agents, given-up ones too, have done to the published files since.
 fn publish_offer<D: Disk>(
     context: &Context<'_, D>,
     paths: &BatchPaths,
@@ -73,32 +76,36 @@ fn publish_offer<D: Disk>(
     let disk = context.disk;
     let key = &task.spec.key;
     let folder = paths.attempt(key, attempt);
-    // Our own copy comes last: where it is, the offer was complete, and a missing spec was removed by its
-    // agent, or lost with the power before anybody came.
-    let was_complete = exists(context, &folder.spec())?;
+    let was_begun = exists(context, &folder.spec())?;
     let bytes = render_spec(paths, state, task, attempt);
-    if was_complete
-        && (holds(context, &paths.spec(key), bus::SPEC_BYTES_MAX, &bus::sha256(&bytes))?
-            || shows_work(context, paths, &folder, key, attempt)?)
-    {
-        return Ok(());
-    }
-    disk.make_dirs(folder.dir()).map_err(BusError::of("make", folder.dir()))?;
-    if let Some(previous) = task.tries.iter().rev().find(|one| one.attempt < attempt) {
-        // A given-up agent may have beaten since: that is not a beat of this attempt.
-        clear_away(context, paths, key, previous.attempt, now)?;
-    }
-    if !task.spec.files_modified.is_empty() && !exists(context, &folder.before())? {
-        let scope = verify::record_scope(disk, context.layout.root(), &task.spec);
-        publish(context, &folder.before(), &scope.to_bytes(), Durability::Unsynced)?;
-    }
-    let heartbeat = paths.heartbeat(key);
-    make_way(context, &heartbeat, now)?;
-    make_way(context, &paths.spec(key), now)?;
-    disk.create_empty(&heartbeat).map_err(BusError::of("create", &heartbeat))?;
-    publish(context, &paths.spec(key), &bytes, Durability::Unsynced)?;
-    if !was_complete {
+    if !was_begun {
+        disk.make_dirs(folder.dir()).map_err(BusError::of("make", folder.dir()))?;
+        if let Some(previous) = task.tries.iter().rev().find(|one| one.attempt < attempt) {
+            // A given-up agent may have beaten since: that is not a beat of this attempt.
+            clear_away(context, paths, key, previous.attempt, now)?;
+        }
+        if !task.spec.files_modified.is_empty() && !exists(context, &folder.before())? {
+            let scope = verify::record_scope(disk, context.layout.root(), &task.spec);
+            publish(context, &folder.before(), &scope.to_bytes(), Durability::Unsynced)?;
+        }
+        publish(context, &folder.unpublished_spec(), &bytes, Durability::Unsynced)?;
+        // Our own copy marks the beginning: nothing that an agent does for this attempt is older.
         publish(context, &folder.spec(), &bytes, Durability::Unsynced)?;
+    }
+    if exists(context, &folder.unpublished_spec())? {
+        let heartbeat = paths.heartbeat(key);
+        make_way(context, &heartbeat, now)?;
+        make_way(context, &paths.spec(key), now)?;
+        disk.create_empty(&heartbeat).map_err(BusError::of("create", &heartbeat))?;
+        move_away(context, &folder.unpublished_spec(), &paths.spec(key), now)?;
+    }
+    if was_begun
+        && !holds(context, &paths.spec(key), bus::SPEC_BYTES_MAX, &bus::sha256(&bytes))?
+        && !shows_work(context, paths, &folder, key, attempt)?
+    {
+        // A loss of power can undo a rename or empty a file that was not synced.
+        make_way(context, &paths.spec(key), now)?;
+        publish(context, &paths.spec(key), &bytes, Durability::Unsynced)?;
     }
     Ok(())
 }
@@ -270,6 +277,7 @@ fn conclude<D: Disk>(
     let ended_at = state.finished.map_or(WallTime::default(), |(_, at)| at);
     let last = Snapshot::of(state, &Live::default(), Tick(0), ended_at);
     publish(context, &paths.status(), &last.status_json(), Durability::Unsynced)?;
+    super::sweep_temporary(context.disk, paths.dir());
     context.disk.move_tree(paths.dir(), archive.dir()).map_err(BusError::of("archive", paths.dir()))?;
     Ok(())
 }

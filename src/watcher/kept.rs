@@ -110,6 +110,7 @@ impl Kept {
 
     /// Completes what another watcher left: the effects of its last turn, or the very first line.
     pub fn resume<D: Disk>(&mut self, context: &Context<'_, D>, now: Now) -> Result<(), TurnError> {
+        self.sweep_temporary(context);
         self.pay(context, now)?;
         if self.last_epoch.is_some() {
             return Ok(());
@@ -118,6 +119,20 @@ impl Kept {
         let applied = self.state.apply_event(&accepted, now.clock, now.wall);
         debug_assert!(applied.is_ok(), "acceptance names no task");
         self.commit(context, now, std::slice::from_ref(&accepted))
+    }
+
+    /// Removes what a killed watcher left half written where its last turn was at work. The batch's own
+    /// directory has its turn at the end: agents write there too.
+    fn sweep_temporary<D: Disk>(&self, context: &Context<'_, D>) {
+        for event in &self.owed {
+            match event {
+                Event::Offered { task, attempt } => {
+                    super::sweep_temporary(context.disk, self.paths.attempt(task, *attempt).dir());
+                }
+                Event::Late { .. } => super::sweep_temporary(context.disk, &self.paths.late()),
+                _ => {}
+            }
+        }
     }
 
     /// One turn.

@@ -132,6 +132,11 @@ impl Session {
                 self.scan_cost_us = platform::worked_us() - worked_us;
             }
             self.next_scan_ms = ended_ms + self.scan_interval_ms();
+        } else if report.changed
+            && self.next_scan_ms > ended_ms + self.watcher.settings().scan_interval.millis()
+        {
+            // Somebody may have begun: what was planned while all was quiet is too late now.
+            self.next_scan_ms = self.next_scan_ms.min(ended_ms + self.scan_interval_ms());
         }
         self.is_starved = report.is_starved;
         if !is_scan_due && self.watcher.batches.values().any(Kept::has_unsettled) {
