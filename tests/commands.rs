@@ -161,7 +161,7 @@ fn asking_who_watches_never_keeps_a_watcher_out() {
         let asking: Vec<_> = (0..2)
             .map(|_| scope.spawn(|| (0..15).for_each(|_| drop(bus.wk(&["status", "--json"])))))
             .collect();
-        while !asking.iter().all(|one| one.is_finished()) {
+        while !asking.iter().all(std::thread::ScopedJoinHandle::is_finished) {
             bus.pass(&[]).exits(0);
         }
     });
