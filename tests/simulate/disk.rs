@@ -380,6 +380,12 @@ impl Disk for ModelDisk {
         if durability == Durability::Synced {
             shared.tree.sync_file(from);
         }
+        // An offer is published by a rename out of its attempt's folder.
+        let is_from_attempt = from.components().any(|part| part.as_os_str() == "attempts");
+        if let (true, Some(file)) = (is_from_attempt, shared.tree.file(from)) {
+            let bytes = file.bytes.clone();
+            shared.check_intent(to, &bytes);
+        }
         shared.tree.rename(from, to)?;
         shared.ghosts.push(from.to_owned());
         shared.touched.push(from.to_owned());
