@@ -44,7 +44,6 @@ pub(super) fn look_for_first_beat<D: Disk>(
     kept: &mut Kept,
     context: &Context<'_, D>,
     key: &TaskKey,
-    now: Now,
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
     let Some(task) = kept.state.find(key.as_str()) else { return Ok(()) };
@@ -52,10 +51,10 @@ pub(super) fn look_for_first_beat<D: Disk>(
     if observed.full_scan {
         return Ok(());
     }
-    let glance = glance(kept, context, task, attempt)?;
-    if matches!(glance, Glance::Beat { .. }) {
+    if matches!(glance(kept, context, task, attempt)?, Glance::Beat { .. }) {
         observed.signs.push(SignSeen { task, attempt, sign: Sign::Beat });
-        kept.pulses.note(task, glance, now.clock, false);
+        // The next scan sees it as a change once more: silence is measured by scans alone.
+        kept.heartbeats.remove(&task);
     }
     Ok(())
 }
