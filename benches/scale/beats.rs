@@ -15,7 +15,7 @@ const BUNCHES: usize = 20;
 
 pub fn rows(setup: &Setup) -> Vec<Row> {
     let seconds = if setup.is_quick { 10 } else { 30 };
-    let bus = Bus::with(&Graph::wide(OUTSIDERS));
+    let bus = Bus::with(setup, &Graph::wide(OUTSIDERS));
     let watcher = bus.watch(setup);
     bus.await_events("offered", OUTSIDERS);
     beat_for(&bus, 1, Writing::InPlace);

@@ -12,16 +12,15 @@ use crate::plans::Graph;
 /// Longest wait for something that must happen; beyond it the benchmark is broken, not slow.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// A directory with a bus, removed with all it holds.
+/// A directory with a bus.
 pub struct Bus {
-    root: tempfile::TempDir,
+    root: PathBuf,
 }
 
 impl Bus {
     /// A bus whose inbox holds this graph as a plan.
-    pub fn with(graph: &Graph) -> Bus {
-        let root = tempfile::Builder::new().prefix("wk-bench-").tempdir().expect("a temporary directory");
-        let bus = Bus { root };
+    pub fn with(setup: &Setup, graph: &Graph) -> Bus {
+        let bus = Bus { root: setup.new_directory() };
         fs::create_dir_all(bus.orchestration().join("inbox")).expect("the bus can be made");
         fs::create_dir_all(bus.orchestration().join("quarantine")).expect("the bus can be made");
         fs::create_dir_all(bus.staging()).expect("the bus can be made");
@@ -30,7 +29,7 @@ impl Bus {
     }
 
     pub fn root(&self) -> &Path {
-        self.root.path()
+        &self.root
     }
 
     fn orchestration(&self) -> PathBuf {

@@ -18,17 +18,17 @@ pub fn rows(setup: &Setup) -> Vec<Row> {
 }
 
 fn compare(setup: &Setup, tasks: usize, rounds: usize) -> Vec<Row> {
-    let dir = tempfile::tempdir().expect("a temporary directory");
+    let dir = setup.new_directory();
     let graph = Graph::layered(tasks, LAYERS);
-    let write = |name: &str, text: String| fs::write(dir.path().join(name), text).expect("a plan can be written");
+    let write = |name: &str, text: String| fs::write(dir.join(name), text).expect("a plan can be written");
     write("plan.md", graph.markdown());
     write("plan.json", graph.json_with_files());
     write("build.ninja", graph.ninja());
     let (mut reference, mut markdown, mut json) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
-        reference.extend(cpu_of_run(Command::new("ninja").arg("-n").current_dir(dir.path())));
-        markdown.extend(cpu_of_run(&mut check(setup, dir.path(), "plan.md")));
-        json.extend(cpu_of_run(&mut check(setup, dir.path(), "plan.json")));
+        reference.extend(cpu_of_run(Command::new("ninja").arg("-n").current_dir(&dir)));
+        markdown.extend(cpu_of_run(&mut check(setup, &dir, "plan.md")));
+        json.extend(cpu_of_run(&mut check(setup, &dir, "plan.json")));
     }
     vec![
         row(tasks, "Markdown", &markdown, &reference, rounds),

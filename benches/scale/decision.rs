@@ -22,7 +22,7 @@ pub fn rows(setup: &Setup) -> Vec<Row> {
     let samples = if setup.is_quick { 200 } else { 1_000 };
     let tasks = WARM_UP + samples;
     // One task stays open, so that the batch never ends.
-    let bus = Bus::with(&Graph::wide(tasks + 1));
+    let bus = Bus::with(setup, &Graph::wide(tasks + 1));
     let _watcher = bus.watch(setup);
     bus.await_events("offered", tasks + 1);
     std::thread::sleep(Duration::from_secs(1));

@@ -28,6 +28,16 @@ pub struct Setup {
     pub wk: PathBuf,
     /// Fewer rounds and shorter spans: for a first impression.
     pub is_quick: bool,
+    /// Everything is made in here and removed at the very end: on some file systems making files costs
+    /// many times as much for minutes after many were deleted.
+    scratch: tempfile::TempDir,
+}
+
+impl Setup {
+    pub fn new_directory(&self) -> PathBuf {
+        let made = tempfile::Builder::new().prefix("bench-").tempdir_in(self.scratch.path());
+        made.expect("a directory can be made").keep()
+    }
 }
 
 /// One part of the table, by the name that `--only` takes.
@@ -52,7 +62,9 @@ fn main() -> ExitCode {
         return reference::serve(&PathBuf::from(dir));
     }
     let wk = std::env::var_os("WK_BENCH_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_wk").into(), PathBuf::from);
-    let setup = Setup { wk, is_quick: arguments.iter().any(|argument| argument == "--quick") };
+    let scratch = tempfile::Builder::new().prefix("wk-bench-").tempdir().expect("a temporary directory");
+    let is_quick = arguments.iter().any(|argument| argument == "--quick");
+    let setup = Setup { wk, is_quick, scratch };
     let only = value_of("--only");
     let mut rows = Vec::new();
     for (name, measure) in PARTS {

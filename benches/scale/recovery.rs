@@ -13,7 +13,7 @@ const SECONDS_MOST: f64 = 2.0;
 const MEGABYTES_MOST: f64 = 100.0;
 
 pub fn rows(setup: &Setup) -> Vec<Row> {
-    let bus = Bus::with(&Graph::wide(TASKS));
+    let bus = Bus::with(setup, &Graph::wide(TASKS));
     let watcher = bus.watch(setup);
     bus.await_events("offered", TASKS);
     (1..=TASKS).for_each(|task| agents::beat(&bus, task, 1, Writing::InPlace));

@@ -128,8 +128,7 @@ pub struct BusError {
 
 impl BusError {
     pub fn of(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> BusError {
-        let path = path.display().to_string();
-        move |source| BusError { doing, path, source }
+        move |source| BusError { doing, path: path.display().to_string(), source }
     }
 
     /// Whether the cause may pass by itself: then nothing is decided, and the watcher tries again.

@@ -89,7 +89,9 @@ impl Kept {
             held: BTreeSet::new(),
             odd_names: HashMap::new(),
         };
-        kept.follow_live(now);
+        for task in kept.unexamined.clone() {
+            kept.follow(task, now);
+        }
         Ok(kept)
     }
 
@@ -117,7 +119,7 @@ impl Kept {
         now: Now,
     ) -> Result<Turned, TurnError> {
         if self.is_ahead {
-            self.fall_back(context)?;
+            self.fall_back(context, now)?;
         }
         self.pay(context, now)?;
         if let Some((status, _)) = self.state.finished {
@@ -134,8 +136,12 @@ impl Kept {
         let changed = !events.is_empty();
         if changed {
             self.commit(context, now, &events)?;
+            for task in events.iter().filter_map(Event::task) {
+                if let Some(task) = self.state.find(task.as_str()) {
+                    self.follow(task, now);
+                }
+            }
             self.owed = events;
-            self.follow_live(now);
             self.pay(context, now)?;
         }
         for wish in granted {
@@ -181,7 +187,7 @@ impl Kept {
     }
 
     /// Goes back to what the journal says, after a commit that failed.
-    fn fall_back<D: Disk>(&mut self, context: &Context<'_, D>) -> Result<(), TurnError> {
+    fn fall_back<D: Disk>(&mut self, context: &Context<'_, D>, now: Now) -> Result<(), TurnError> {
         let path = self.paths.journal();
         let (journal, entries) = Journal::load(context.disk, &path)?;
         self.state = fold((*self.state.batch).clone(), &entries).map_err(TurnError::Fold)?;
@@ -189,6 +195,9 @@ impl Kept {
         self.unexamined = self.state.live.iter().copied().collect();
         self.journal = journal;
         self.is_ahead = false;
+        for task in 0..self.state.tasks.len() {
+            self.follow(task, now);
+        }
         Ok(())
     }
 
@@ -211,22 +220,15 @@ impl Kept {
         Ok(())
     }
 
-    /// Follows the pulse of every live attempt and forgets the others.
-    fn follow_live(&mut self, now: Now) {
-        for &task in &self.state.live {
-            if let Some(attempt) = self.state.tasks[task].live_attempt() {
-                if self.pulses.get(task).is_none_or(|pulse| pulse.attempt != attempt) {
-                    self.heartbeats.remove(&task);
-                }
-                self.pulses.follow(task, attempt, now.clock);
-            }
-        }
-        let state = &self.state;
-        let gone: Vec<TaskIx> =
-            self.pulses.iter().map(|(task, _)| task).filter(|task| !state.live.contains(task)).collect();
-        for task in gone {
-            self.pulses.forget(task);
+    /// Follows the pulse of the task's live attempt, or forgets it where there is none.
+    fn follow(&mut self, task: TaskIx, now: Now) {
+        let attempt = self.state.tasks[task].live_attempt();
+        if self.pulses.get(task).map(|pulse| pulse.attempt) != attempt {
             self.heartbeats.remove(&task);
+        }
+        match attempt {
+            Some(attempt) => self.pulses.follow(task, attempt, now.clock),
+            None => self.pulses.forget(task),
         }
     }
 }

@@ -213,16 +213,22 @@ fn check<D: Disk>(
 ) -> Checked {
     let spec = &kept.state.tasks[task].spec;
     let paths = kept.paths.attempt(&spec.key, attempt);
-    let begun = context.disk.look(&paths.spec()).ok().flatten();
-    let scope = match context.disk.read(&paths.before(), bus::SPEC_BYTES_MAX * 16) {
-        Ok(Content::Bytes { bytes, .. }) if !spec.files_modified.is_empty() => {
-            verify::Scope::from_bytes(&bytes)
-        }
-        _ => verify::Scope::default(),
+    let names_files = claim.files().next().is_some();
+    let begun = if names_files { context.disk.look(&paths.spec()).ok().flatten() } else { None };
+    let scope = if spec.files_modified.is_empty() { None } else { read_scope(context, &paths) };
+    let beginning = verify::Beginning {
+        changed_ns: begun.map_or(0, |look| look.changed_ns),
+        scope: scope.unwrap_or_default(),
     };
-    let beginning = verify::Beginning { changed_ns: begun.map_or(0, |look| look.changed_ns), scope };
     let verdict = verify::check_claim(context.disk, context.layout.root(), spec, &claim, &beginning);
     Checked { claim, verdict }
+}
+
+fn read_scope<D: Disk>(context: &Context<'_, D>, paths: &bus::layout::AttemptPaths) -> Option<verify::Scope> {
+    match context.disk.read(&paths.before(), bus::SPEC_BYTES_MAX * 16) {
+        Ok(Content::Bytes { bytes, .. }) => Some(verify::Scope::from_bytes(&bytes)),
+        _ => None,
+    }
 }
 
 /// A result that was collected just before a crash is in the attempt's folder, and nobody knows of it yet.
