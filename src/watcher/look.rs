@@ -109,7 +109,8 @@ pub fn look_at_result<D: Disk>(
         return Ok(());
     }
     let path = kept.paths.result(kept.state.key(task));
-    let content = context.disk.read(&path, bus::RESULT_BYTES_MAX).map_err(BusError::of("read", &path))?;
+    let (content, has_writer) =
+        context.disk.read_and_ask(&path, bus::RESULT_BYTES_MAX).map_err(BusError::of("read", &path))?;
     if matches!(content, Content::Absent) {
         kept.settling.forget(&path);
         kept.held.remove(&task);
@@ -129,24 +130,21 @@ pub fn look_at_result<D: Disk>(
         }
         // Empty means: not yet written.
         Content::Bytes { bytes, .. } if bytes.is_empty() => return Ok(()),
-        Content::Bytes { bytes, look } => {
-            let has_writer = context.disk.has_writer(&path);
-            match read_claim(kept, task, &bytes) {
-                Ok(claim) if has_writer == Some(true) => {
-                    if !kept.settling.is_at_rest(&path, look, now.clock, settle) {
-                        return Ok(());
-                    }
-                    Ok(claim)
+        Content::Bytes { bytes, look } => match read_claim(kept, task, &bytes) {
+            Ok(claim) if has_writer == Some(true) => {
+                if !kept.settling.is_at_rest(&path, look, now.clock, settle) {
+                    return Ok(());
                 }
-                Ok(claim) => Ok(claim),
-                Err(defects) => {
-                    if !kept.settling.is_settled(&path, Some(look), has_writer, now.clock, settle) {
-                        return Ok(());
-                    }
-                    Err(defects)
-                }
+                Ok(claim)
             }
-        }
+            Ok(claim) => Ok(claim),
+            Err(defects) => {
+                if !kept.settling.is_settled(&path, Some(look), has_writer, now.clock, settle) {
+                    return Ok(());
+                }
+                Err(defects)
+            }
+        },
         other => Err(vec![unreadable(&other, bus::RESULT_BYTES_MAX)]),
     };
     kept.settling.forget(&path);
