@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
-use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
+use notify::{Config, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 /// Most events that may wait to be looked at; beyond that a full scan is cheaper anyway.
 const WAITING_MAX: usize = 8192;
@@ -142,13 +142,19 @@ fn source(sender: SyncSender<Nudge>, overflowed: Arc<AtomicBool>) -> Option<Reco
             }
         }
     };
-    match notify::recommended_watcher(handler) {
+    match RecommendedWatcher::new(handler, Config::default().with_event_kinds(kinds_asked_for())) {
         Ok(watcher) => Some(watcher),
         Err(error) => {
             log::warn!("no file events ({error}); scanning instead");
             None
         }
     }
+}
+
+/// What the system is asked to tell at all: each event that we cause ourselves would cost a wake-up.
+fn kinds_asked_for() -> EventKindMask {
+    let kinds = EventKindMask::CREATE | EventKindMask::MODIFY_NAME | EventKindMask::ACCESS_CLOSE;
+    if cfg!(target_os = "linux") { kinds } else { kinds | EventKindMask::MODIFY_DATA }
 }
 
 /// Completed writes, renames and new names. Opening and reading say nothing, and our own reads would wake
