@@ -30,12 +30,15 @@ pub fn stage_result(bus: &Bus, task: usize) -> std::path::PathBuf {
 
 /// What a result says.
 pub fn result_of(task: usize) -> String {
-    format!("{{\"task_id\":\"{task}\",\"status\":\"success\",\"attempt\":1,\"output\":{{}},\"tokens_used\":1200}}\n")
+    format!(
+        "{{\"task_id\":\"{task}\",\"status\":\"success\",\"attempt\":1,\"output\":{{}},\"tokens_used\":1200}}\n"
+    )
 }
 
 /// One beat of one task.
 pub fn beat(bus: &Bus, task: usize, round: usize, writing: Writing) {
-    let text = format!("{{\"task_id\":\"{task}\",\"progress\":\"step {round}\",\"tokens_used\":{}}}\n", round * 100);
+    let text =
+        format!("{{\"task_id\":\"{task}\",\"progress\":\"step {round}\",\"tokens_used\":{}}}\n", round * 100);
     let place = bus.task_file(task, "hb");
     match writing {
         Writing::InPlace => fs::write(place, text).expect("a heartbeat can be written"),

@@ -24,7 +24,8 @@ impl Bus {
         fs::create_dir_all(bus.orchestration().join("inbox")).expect("the bus can be made");
         fs::create_dir_all(bus.orchestration().join("quarantine")).expect("the bus can be made");
         fs::create_dir_all(bus.staging()).expect("the bus can be made");
-        fs::write(bus.orchestration().join("inbox/plan.json"), graph.json()).expect("the plan can be written");
+        fs::write(bus.orchestration().join("inbox/plan.json"), graph.json())
+            .expect("the plan can be written");
         bus
     }
 

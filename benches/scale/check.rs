@@ -13,7 +13,8 @@ const LAYERS: usize = 100;
 const RATIO_MOST: f64 = 1.5;
 
 pub fn rows(setup: &Setup) -> Vec<Row> {
-    let sizes: [(usize, usize); 2] = if setup.is_quick { [(10_000, 3), (100_000, 1)] } else { [(10_000, 11), (100_000, 5)] };
+    let sizes: [(usize, usize); 2] =
+        if setup.is_quick { [(10_000, 3), (100_000, 1)] } else { [(10_000, 11), (100_000, 5)] };
     sizes.into_iter().flat_map(|(tasks, rounds)| compare(setup, tasks, rounds)).collect()
 }
 
@@ -30,10 +31,7 @@ fn compare(setup: &Setup, tasks: usize, rounds: usize) -> Vec<Row> {
         markdown.extend(cpu_of_run(&mut check(setup, &dir, "plan.md")));
         json.extend(cpu_of_run(&mut check(setup, &dir, "plan.json")));
     }
-    vec![
-        row(tasks, "Markdown", &markdown, &reference, rounds),
-        row(tasks, "JSON", &json, &reference, rounds),
-    ]
+    vec![row(tasks, "Markdown", &markdown, &reference, rounds), row(tasks, "JSON", &json, &reference, rounds)]
 }
 
 fn check(setup: &Setup, dir: &Path, file: &str) -> Command {
@@ -53,5 +51,11 @@ fn row(tasks: usize, spelling: &str, ours: &[f64], reference: &[f64], rounds: us
     }
     let ratios = ours.iter().zip(reference).map(|(ours, reference)| ours / reference).collect();
     let milliseconds = |seconds: &[f64]| format!("{} ms", rounded(median(seconds.to_vec()) * 1e3));
-    Row::compared(what, milliseconds(ours), format!("`ninja -n` {}", milliseconds(reference)), median(ratios), RATIO_MOST)
+    Row::compared(
+        what,
+        milliseconds(ours),
+        format!("`ninja -n` {}", milliseconds(reference)),
+        median(ratios),
+        RATIO_MOST,
+    )
 }

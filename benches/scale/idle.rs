@@ -13,7 +13,8 @@ const SETTLING: Duration = Duration::from_secs(10);
 
 pub fn rows(setup: &Setup) -> Vec<Row> {
     let seconds = if setup.is_quick { 20 } else { 120 };
-    let (offered, behind) = (Bus::with(setup, &Graph::wide(TASKS)), Bus::with(setup, &Graph::behind_one(TASKS)));
+    let (offered, behind) =
+        (Bus::with(setup, &Graph::wide(TASKS)), Bus::with(setup, &Graph::behind_one(TASKS)));
     // Both sleep nearly all the time, so they can be measured side by side.
     let (one, other) = (offered.watch(setup), behind.watch(setup));
     offered.await_events("offered", TASKS);

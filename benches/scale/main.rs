@@ -61,7 +61,8 @@ fn main() -> ExitCode {
     if let Some(dir) = value_of("--reference-loop") {
         return reference::serve(&PathBuf::from(dir));
     }
-    let wk = std::env::var_os("WK_BENCH_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_wk").into(), PathBuf::from);
+    let wk =
+        std::env::var_os("WK_BENCH_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_wk").into(), PathBuf::from);
     let scratch = tempfile::Builder::new().prefix("wk-bench-").tempdir().expect("a temporary directory");
     let is_quick = arguments.iter().any(|argument| argument == "--quick");
     let setup = Setup { wk, is_quick, scratch };

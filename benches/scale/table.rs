@@ -61,7 +61,8 @@ pub fn rounded(value: f64) -> String {
 }
 
 pub fn render(rows: &[Row]) -> String {
-    let mut text = String::from("| what | ours | reference | ratio | target | met |\n|---|---|---|---|---|---|\n");
+    let mut text =
+        String::from("| what | ours | reference | ratio | target | met |\n|---|---|---|---|---|---|\n");
     for row in rows {
         let met = match row.is_met {
             Some(true) => "yes",

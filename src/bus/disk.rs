@@ -83,8 +83,7 @@ pub trait Disk {
     /// Reads, and says of what was read whether somebody has it open for writing: one opening for both.
     fn read_and_ask(&self, path: &Path, limit: u64) -> io::Result<(Content, Option<bool>)> {
         let content = self.read(path, limit)?;
-        let has_writer =
-            if matches!(content, Content::Bytes { .. }) { self.has_writer(path) } else { None };
+        let has_writer = if matches!(content, Content::Bytes { .. }) { self.has_writer(path) } else { None };
         Ok((content, has_writer))
     }
     /// The path with every link in it followed; an error if it leads nowhere.
