@@ -68,7 +68,7 @@ fn listed(defects: &[Defect]) -> String {
 fn told(batch: &Batch) -> String {
     let mut text = String::new();
     for task in &batch.tasks {
-        let needs: Vec<&str> = task.dependencies.iter().map(|key| key.as_str()).collect();
+        let needs: Vec<&str> = task.dependencies.iter().map(watchkeeper::model::TaskKey::as_str).collect();
         let needs = if needs.is_empty() { "-".to_owned() } else { needs.join(" ") };
         let hours = task.estimated_hours.unwrap_or(f64::NAN);
         let (key, id, stage, kind, name) =

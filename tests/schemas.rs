@@ -149,7 +149,7 @@ fn a_batch_result_of_one_task_passes_and_one_with_a_hole_does_not() {
     let task = json!({
         "task_id": "phase-1", "key": "1", "phase_name": "Phase 1: Parser", "type": "executor", "stage": 1,
         "status": "success", "evidence": "observed", "flaky": false, "unfenced": false,
-        "attempts": [{"attempt": 1, "started_at": WallTime(0), "ended_at": WallTime(9), "outcome": "success"}],
+        "attempts": [{"attempt": 1, "offered_at": "2025-11-10T14:30:00.000Z", "started_at": WallTime(0), "ended_at": WallTime(9), "outcome": "success"}],
         "files_created": ["src/parser.rs"], "files_modified": [], "commits": [], "prps_generated": [],
         "errors": [], "tokens_used": null, "elapsed_seconds": 0.5, "validation_gates": [],
         "started_at": WallTime(0), "finished_at": WallTime(9), "drift": null,
@@ -160,7 +160,7 @@ fn a_batch_result_of_one_task_passes_and_one_with_a_hole_does_not() {
         "stages_total": 1, "completed_tasks": ["phase-1"], "failed_tasks": [], "skipped_tasks": [],
         "cancelled_tasks": [], "total_files_created": 1, "total_files_modified": 0, "total_tokens_used": 0,
         "total_elapsed_seconds": 0.5, "files_created": ["src/parser.rs"], "files_modified": [],
-        "commits": [], "prps_generated": [], "conflicts": [{"file": "a", "tasks": ["phase-1", "phase-2"]}],
+        "commits": [], "prps_generated": [], "conflicts": [{"ordered": false, "file": "a", "tasks": ["phase-1", "phase-2"]}],
         "late": [{"task_id": "phase-1", "reason": "the task had already ended"}], "warnings": [],
         "started_at": WallTime(0), "finished_at": WallTime(9), "results": [task],
     });

@@ -2,6 +2,8 @@
 //!
 //! At every moment either the old directory or the new one is whole.
 
+#![expect(clippy::disallowed_methods, reason = "a tree is moved by the same rules as a file is published")]
+
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -12,6 +14,13 @@ use super::real_disk::TEMPORARY_PREFIX;
 
 /// Copies `from` beside `to`, compares every byte, renames it into place and removes `from`.
 pub fn copy_across(from: &Path, to: &Path) -> io::Result<()> {
+    if to.exists() {
+        // An earlier try came as far as the rename: what is left is to remove the source, if it is the same.
+        if !holds_all_of(from, to)? {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} is there", to.display())));
+        }
+        return fs::remove_dir_all(from);
+    }
     let name = to.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut staged_name = std::ffi::OsString::from(TEMPORARY_PREFIX);
     staged_name.push(name);
@@ -30,6 +39,18 @@ pub fn copy_across(from: &Path, to: &Path) -> io::Result<()> {
         fs::File::open(parent)?.sync_all()?;
     }
     fs::remove_dir_all(from)
+}
+
+/// Whether every file of `from` is in `to`, byte for byte.
+fn holds_all_of(from: &Path, to: &Path) -> io::Result<bool> {
+    for entry in WalkDir::new(from).follow_links(false) {
+        let entry = entry.map_err(io::Error::from)?;
+        let target = target_of(entry.path(), from, to)?;
+        if entry.file_type().is_file() && !(target.is_file() && same_bytes(entry.path(), &target)?) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn target_of(path: &Path, from: &Path, staged: &Path) -> io::Result<PathBuf> {
@@ -91,5 +112,20 @@ mod tests {
         assert_eq!(fs::read(to.join("attempts/1/1/result.json")).unwrap(), vec![7; 100_000]);
         assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("journal.jsonl"));
         assert_eq!(fs::read_dir(dir.path().join("archive")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn an_interrupted_copy_is_completed_and_a_different_archive_is_never_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("batch-1"), dir.path().join("batch-1-archived"));
+        for place in [&from, &to] {
+            fs::create_dir_all(place).unwrap();
+            fs::write(place.join("journal.jsonl"), "one\n").unwrap();
+        }
+        fs::write(to.join("journal.jsonl"), "two\n").unwrap();
+        assert_eq!(copy_across(&from, &to).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        fs::write(to.join("journal.jsonl"), "one\n").unwrap();
+        copy_across(&from, &to).unwrap();
+        assert!(!from.exists());
     }
 }

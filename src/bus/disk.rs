@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 /// Whether a change must survive a loss of power once the call returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
@@ -54,6 +56,41 @@ pub struct Look {
     pub links: u64,
 }
 
+/// A look as JSON holds it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WireLook {
+    kind: String,
+    inode: u64,
+    size: u64,
+    modified_ns: String,
+    changed_ns: String,
+}
+
+impl WireLook {
+    pub fn of(look: &Look) -> Self {
+        WireLook {
+            kind: look.kind.word().to_owned(),
+            inode: look.inode,
+            size: look.size,
+            // As text: JSON numbers do not hold nanoseconds since 1970 exactly everywhere.
+            modified_ns: look.modified_ns.to_string(),
+            changed_ns: look.changed_ns.to_string(),
+        }
+    }
+
+    pub fn to_look(&self) -> Option<Look> {
+        let kinds = [NodeKind::File, NodeKind::Directory, NodeKind::Symlink, NodeKind::Special];
+        Some(Look {
+            kind: kinds.into_iter().find(|kind| kind.word() == self.kind)?,
+            inode: self.inode,
+            size: self.size,
+            modified_ns: self.modified_ns.parse().ok()?,
+            changed_ns: self.changed_ns.parse().ok()?,
+            links: 1,
+        })
+    }
+}
+
 /// What reading a file gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
@@ -67,6 +104,10 @@ pub enum Content {
     },
     /// It changed while it was read.
     Changing,
+    /// The system does not let us read this one file: a matter of that file alone.
+    Unreadable {
+        why: String,
+    },
     Bytes {
         bytes: Vec<u8>,
         look: Look,
@@ -137,26 +178,24 @@ impl BusError {
         move |source| BusError { doing, path: path.display().to_string(), source }
     }
 
-    /// Whether the cause may pass by itself: then nothing is decided, and the watcher tries again.
-    pub fn is_passing(&self) -> bool {
-        use io::ErrorKind::{
-            Interrupted, NotFound, OutOfMemory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem,
-            StorageFull,
-        };
-        let too_many_open = self.source.raw_os_error().is_some_and(|code| {
+    /// Whether nothing on this bus can work while it lasts: no room, no descriptors, read-only.
+    pub fn is_bus_wide(&self) -> bool {
+        use io::ErrorKind::{OutOfMemory, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        let kind = self.source.kind();
+        self.is_out_of_descriptors()
+            || matches!(kind, StorageFull | QuotaExceeded | ReadOnlyFilesystem | OutOfMemory)
+    }
+
+    fn is_out_of_descriptors(&self) -> bool {
+        self.source.raw_os_error().is_some_and(|code| {
             let code = rustix::io::Errno::from_raw_os_error(code);
             code == rustix::io::Errno::MFILE || code == rustix::io::Errno::NFILE
-        });
-        too_many_open
-            || matches!(
-                self.source.kind(),
-                StorageFull
-                    | QuotaExceeded
-                    | ReadOnlyFilesystem
-                    | Interrupted
-                    | OutOfMemory
-                    | PermissionDenied
-                    | NotFound
-            )
+        })
+    }
+
+    /// Whether the cause may pass by itself: then nothing is decided, and the watcher tries again.
+    pub fn is_passing(&self) -> bool {
+        use io::ErrorKind::{Interrupted, NotFound, PermissionDenied};
+        self.is_bus_wide() || matches!(self.source.kind(), Interrupted | PermissionDenied | NotFound)
     }
 }

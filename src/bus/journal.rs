@@ -52,6 +52,10 @@ impl Journal {
             log::warn!("{}: cutting off a torn last line", path.display());
             disk.truncate(path, parsed.whole_bytes as u64).map_err(BusError::of("truncate", path))?;
         }
+        if parsed.whole_bytes > 0 {
+            // A crash may have come between write and sync: what is folded must be durable before it acts.
+            disk.append(path, &[], Durability::Synced).map_err(BusError::of("sync", path))?;
+        }
         let last = parsed.entries.last();
         let journal = Journal {
             path: path.to_owned(),
@@ -60,6 +64,10 @@ impl Journal {
             whole_bytes: parsed.whole_bytes as u64,
         };
         Ok((journal, parsed.entries))
+    }
+
+    pub fn has_lines(&self) -> bool {
+        self.next_seq > 1
     }
 
     /// Makes a turn's events durable together.
@@ -108,6 +116,9 @@ fn read_bytes(disk: &impl Disk, path: &Path) -> Result<Vec<u8>, BusError> {
             Content::Changing => {}
             Content::NotAFile(_) | Content::SharedLink | Content::TooLarge { .. } => {
                 return Err(BusError::of("read", path)(std::io::Error::other("not a journal file")));
+            }
+            Content::Unreadable { why } => {
+                return Err(BusError::of("read", path)(std::io::Error::other(why)));
             }
         }
     }

@@ -20,6 +20,11 @@ use crate::model::{Attempt, BatchId, TaskKey};
 
 const BATCH_PREFIX: &str = "batch-";
 const TASK_PREFIX: &str = "task-";
+const HEARTBEAT_ENDING: &str = ".hb";
+const RESULT_ENDING: &str = ".result.json";
+const REASON_ENDING: &str = ".reason.json";
+/// The directory for wishes; a change in it is a change of its batch.
+pub const CONTROL: &str = "control";
 
 /// The bus below one root directory (the one that holds `.ce`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +101,7 @@ impl Layout {
         BatchPaths { dir: self.tasks().join(format!("{prefix}{BATCH_PREFIX}{id}")) }
     }
     pub fn batch_result(&self, id: &BatchId) -> PathBuf {
-        self.results().join(format!("{BATCH_PREFIX}{id}.result.json"))
+        self.results().join(format!("{BATCH_PREFIX}{id}{RESULT_ENDING}"))
     }
 }
 
@@ -127,19 +132,23 @@ impl BatchPaths {
         self.dir.join("request")
     }
     pub fn control(&self) -> PathBuf {
-        self.dir.join("control")
+        self.dir.join(CONTROL)
     }
     pub fn late(&self) -> PathBuf {
         self.dir.join("late")
+    }
+    /// A result that came too late, named by the beginning of its hash.
+    pub fn late_result(&self, key: &TaskKey, hash: &str) -> PathBuf {
+        self.late().join(format!("{TASK_PREFIX}{key}.{hash}{RESULT_ENDING}"))
     }
     pub fn spec(&self, key: &TaskKey) -> PathBuf {
         self.dir.join(format!("{TASK_PREFIX}{key}.json"))
     }
     pub fn heartbeat(&self, key: &TaskKey) -> PathBuf {
-        self.dir.join(format!("{TASK_PREFIX}{key}.hb"))
+        self.dir.join(format!("{TASK_PREFIX}{key}{HEARTBEAT_ENDING}"))
     }
     pub fn result(&self, key: &TaskKey) -> PathBuf {
-        self.dir.join(format!("{TASK_PREFIX}{key}.result.json"))
+        self.dir.join(format!("{TASK_PREFIX}{key}{RESULT_ENDING}"))
     }
     pub fn result_error(&self, key: &TaskKey) -> PathBuf {
         self.dir.join(format!("{TASK_PREFIX}{key}.result.error.json"))
@@ -218,13 +227,22 @@ pub enum BusName {
 
 impl BusName {
     pub fn of(name: &OsStr) -> BusName {
-        let Some(name) = name.to_str() else { return BusName::Unknown };
+        let Some(name) = name.to_str() else {
+            let shown = name.to_string_lossy();
+            let is_tasks = shown.starts_with(TASK_PREFIX) && !is_dropping(&shown);
+            let defect = crate::model::id::IdDefect::BadCharacter(char::REPLACEMENT_CHARACTER);
+            return if is_tasks {
+                BusName::BadId { id: shown.into_owned(), defect }
+            } else {
+                BusName::Unknown
+            };
+        };
         if is_dropping(name) {
             return BusName::Dropping;
         }
         if matches!(
             name,
-            "batch.json" | "journal.jsonl" | "status.json" | "attempts" | "control" | "late" | "request"
+            "batch.json" | "journal.jsonl" | "status.json" | "attempts" | CONTROL | "late" | "request"
         ) {
             return BusName::Own;
         }
@@ -238,9 +256,9 @@ impl BusName {
         };
         if let Some(id) = rest.strip_suffix(".result.error.json") {
             with_key(id, BusName::ResultError)
-        } else if let Some(id) = rest.strip_suffix(".result.json") {
+        } else if let Some(id) = rest.strip_suffix(RESULT_ENDING) {
             with_key(id, BusName::Result)
-        } else if let Some(id) = rest.strip_suffix(".hb") {
+        } else if let Some(id) = rest.strip_suffix(HEARTBEAT_ENDING) {
             with_key(id, BusName::Heartbeat)
         } else if let Some(id) = rest.strip_suffix(".json") {
             with_key(id, BusName::Spec)
@@ -275,6 +293,35 @@ pub fn is_dropping(name: &str) -> bool {
 pub fn batch_of_directory(name: &OsStr) -> Option<Result<BatchId, (String, crate::model::id::IdDefect)>> {
     let id = name.to_str()?.strip_prefix(BATCH_PREFIX)?;
     Some(BatchId::parse(id).map_err(|defect| (id.to_owned(), defect)))
+}
+
+/// The batch that an entry below `tasks/`, `batches/` or `completed-batches/` stands for.
+pub fn batch_of_entry(name: &OsStr) -> Option<BatchId> {
+    let name = name.to_str()?;
+    let stem = name.strip_suffix(RESULT_ENDING).unwrap_or(name);
+    batch_of_directory(OsStr::new(stem))?.ok()
+}
+
+/// Whether a change of this file is no more than a sign of life.
+pub fn is_heartbeat(name: &str) -> bool {
+    name.ends_with(HEARTBEAT_ENDING)
+}
+
+/// Whether a file that lies loose in `tasks/` may be a spec.
+pub fn is_loose_spec(name: &str) -> bool {
+    name.ends_with(".json") && !is_dropping(name)
+}
+
+/// The reason's place beside a file in quarantine.
+pub fn reason_beside(target: &Path) -> PathBuf {
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(REASON_ENDING);
+    target.with_file_name(name)
+}
+
+/// Whether a file in quarantine is the reason of another one.
+pub fn is_reason(name: &OsStr) -> bool {
+    name.to_string_lossy().ends_with(REASON_ENDING)
 }
 
 /// The task that a loose spec's file name stands for, if it names one.

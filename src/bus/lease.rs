@@ -1,14 +1,21 @@
 //! One watcher per bus: an OS lock that the kernel frees when its holder dies, and an epoch number that
 //! every journal line carries. There is no unlock command, because none is ever needed.
 
+#![expect(clippy::disallowed_methods, reason = "the lock is a file that is never replaced")]
+
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Duration;
 
 use super::disk::{BusError, Content, Disk, Durability};
 use super::layout::Layout;
 use crate::model::Epoch;
+
+/// How often, and after how long, a held lock is tried again before its holder is believed.
+const TRIES_MOST: u32 = 10;
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 /// The lock on a bus, held until it is dropped.
 #[derive(Debug)]
@@ -30,6 +37,7 @@ impl Lease {
     /// Takes the lock, or says who holds it.
     pub fn take(layout: &Layout) -> Result<Lease, LeaseError> {
         let path = layout.lock();
+        let mut tries = 0;
         loop {
             let mut file = OpenOptions::new()
                 .read(true)
@@ -41,6 +49,12 @@ impl Lease {
             // fs2 by its full path: std has methods of the same names with other errors.
             if let Err(error) = fs2::FileExt::try_lock_exclusive(&file) {
                 if error.kind() == fs2::lock_contended_error().kind() {
+                    // A face that only asks who watches holds the lock for a moment.
+                    if tries < TRIES_MOST {
+                        tries += 1;
+                        std::thread::sleep(TRY_AGAIN_AFTER);
+                        continue;
+                    }
                     return Err(LeaseError::Held { holder: holder_of(&mut file) });
                 }
                 return Err(BusError::of("lock", &path)(error).into());
@@ -56,7 +70,8 @@ impl Lease {
     /// Whether a watcher holds the bus, and who it is, without taking anything.
     pub fn holder(layout: &Layout) -> Option<String> {
         let mut file = OpenOptions::new().read(true).write(true).open(layout.lock()).ok()?;
-        match fs2::FileExt::try_lock_exclusive(&file) {
+        // Shared, so that two who ask do not take each other for the watcher.
+        match fs2::FileExt::try_lock_shared(&file) {
             Ok(()) => {
                 let _ = fs2::FileExt::unlock(&file);
                 None

@@ -18,14 +18,14 @@ pub use disk::{Content, Disk, Durability, Listed, Look, NodeKind};
 pub use layout::{BusName, Layout};
 pub use real_disk::RealDisk;
 
+pub use crate::model::batch::PLAN_BYTES_MAX;
+
 /// Largest task spec that is read, in bytes.
 pub const SPEC_BYTES_MAX: u64 = 1 << 20;
 /// Largest heartbeat: it is read again and again.
 pub const HEARTBEAT_BYTES_MAX: u64 = 64 << 10;
 /// Largest result.
 pub const RESULT_BYTES_MAX: u64 = 16 << 20;
-/// Largest plan or request.
-pub const PLAN_BYTES_MAX: u64 = 64 << 20;
 /// Largest take or wish: they say who and what, no more.
 pub const NOTE_BYTES_MAX: u64 = 64 << 10;
 /// Largest journal that is folded; a batch of 200,000 tasks with retries stays far below it.

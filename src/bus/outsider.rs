@@ -2,6 +2,8 @@
 //!
 //! Everything here is what a ten-line shell script could do by hand; it only does it atomically.
 
+#![expect(clippy::disallowed_methods, reason = "a hard link is the last way to take a name exclusively")]
+
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,8 +11,8 @@ use rustix::fs::{CWD, RenameFlags};
 
 use super::disk::{BusError, Content, Disk, Durability, NodeKind};
 use super::layout::{self, BatchPaths, BusName, Layout};
-use super::{SPEC_BYTES_MAX, real_disk};
-use crate::format::json;
+use super::{HEARTBEAT_BYTES_MAX, SPEC_BYTES_MAX, real_disk};
+use crate::format::{heartbeat, json};
 use crate::model::{Attempt, BatchId, TaskKey, TaskType};
 
 /// A task that is offered: its spec lies on the bus.
@@ -122,7 +124,7 @@ pub fn read_offer(
     let Content::Bytes { bytes, .. } = content else { return Ok(None) };
     let Ok(object) = json::parse_object(&bytes) else { return Ok(None) };
     let text = |name: &str| object.get(name).and_then(|value| value.as_str());
-    let attempt = object.get("attempt").and_then(|value| value.as_u64()).and_then(Attempt::from_wire);
+    let attempt = object.get("attempt").and_then(serde_json::Value::as_u64).and_then(Attempt::from_wire);
     let Some(attempt) = attempt else { return Ok(None) };
     Ok(Some(Offer {
         batch: batch.clone(),
@@ -137,9 +139,12 @@ pub fn read_offer(
 
 /// Somebody who does not use takes shows by beating or by a result.
 fn is_worked_on(disk: &impl Disk, paths: &BatchPaths, offer: &Offer) -> Result<bool, BusError> {
-    let heartbeat = paths.heartbeat(&offer.key);
-    let beat = disk.look(&heartbeat).map_err(BusError::of("look at", &heartbeat))?;
-    if beat.is_some_and(|look| look.size > 0) {
+    let path = paths.heartbeat(&offer.key);
+    let content = disk.read(&path, HEARTBEAT_BYTES_MAX).map_err(BusError::of("read", &path))?;
+    if let Content::Bytes { bytes, .. } = content
+        && let Ok(beat) = heartbeat::read(&bytes)
+        && beat.attempt.is_none_or(|said| said == offer.attempt)
+    {
         return Ok(true);
     }
     let take = paths.take(&offer.key, offer.attempt);
@@ -149,8 +154,12 @@ fn is_worked_on(disk: &impl Disk, paths: &BatchPaths, offer: &Offer) -> Result<b
 /// Creates a file whole and only once; `false` if somebody was first.
 fn create_once(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
     let dir = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut staged = tempfile::Builder::new().prefix(real_disk::TEMPORARY_PREFIX).tempfile_in(dir)?;
+    let mut staged = tempfile::Builder::new()
+        .prefix(real_disk::TEMPORARY_PREFIX)
+        .permissions(std::fs::Permissions::from_mode(0o644))
+        .tempfile_in(dir)?;
     staged.write_all(bytes)?;
     match rustix::fs::renameat_with(CWD, staged.path(), CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => {

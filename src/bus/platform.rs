@@ -64,6 +64,13 @@ pub fn monotonic_ms() -> u64 {
     time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
 }
 
+/// Microseconds of work that this thread has done. Unlike elapsed time it does not grow with the work of
+/// others on the same machine.
+pub fn worked_us() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000
+}
+
 /// The file system that holds a path, and whether events and locks are known to reach across hosts there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSystem {
@@ -71,24 +78,27 @@ pub struct FileSystem {
     pub is_network: bool,
 }
 
+/// Magic number, name, and whether other machines may write to it too.
+#[cfg(target_os = "linux")]
+const KNOWN: &[(u64, &str, bool)] = &[
+    (0xEF53, "ext4", false),
+    (0x5846_5342, "xfs", false),
+    (0x9123_683E, "btrfs", false),
+    (0x0102_1994, "tmpfs", false),
+    (0x794C_7630, "overlayfs", false),
+    (0x2FC1_2FC1, "zfs", false),
+    (0x6969, "nfs", true),
+    (0xFE53_4D42, "smb", true),
+    (0xFF53_4D42, "cifs", true),
+    (0x6573_5546, "fuse", true),
+    (0x0102_1997, "9p", true),
+];
+
 #[cfg(target_os = "linux")]
 pub fn file_system(path: &Path) -> Option<FileSystem> {
     if is_portable_forced() {
         return None;
     }
-    const KNOWN: &[(u64, &str, bool)] = &[
-        (0xEF53, "ext4", false),
-        (0x5846_5342, "xfs", false),
-        (0x9123_683E, "btrfs", false),
-        (0x0102_1994, "tmpfs", false),
-        (0x794C_7630, "overlayfs", false),
-        (0x2FC1_2FC1, "zfs", false),
-        (0x6969, "nfs", true),
-        (0xFE53_4D42, "smb", true),
-        (0xFF53_4D42, "cifs", true),
-        (0x6573_5546, "fuse", true),
-        (0x0102_1997, "9p", true),
-    ];
     let magic = rustix::fs::statfs(path).ok()?.f_type as u64 & 0xFFFF_FFFF;
     let known = KNOWN.iter().find(|(number, _, _)| *number == magic);
     Some(match known {

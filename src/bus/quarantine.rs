@@ -1,5 +1,7 @@
 //! Refused input is moved aside intact, with the reason beside it. Nothing is ever deleted.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -35,9 +37,8 @@ pub fn refuse(
     let target = dir.join(numbered_name(disk, &dir, path)?);
     let reason = reason_bytes(layout, path, defects, at);
     // The reason first: a refused file never lies there unexplained.
-    let reason_path = reason_beside(&target);
-    disk.publish(&reason_path, &reason, Durability::Unsynced)
-        .map_err(BusError::of("publish", &reason_path))?;
+    let reason_path = super::layout::reason_beside(&target);
+    disk.publish(&reason_path, &reason, Durability::Synced).map_err(BusError::of("publish", &reason_path))?;
     match disk.rename(path, &target, Durability::Unsynced) {
         Ok(()) => Ok(Some(target)),
         Err(error) if is_absent(&error) => Ok(None),
@@ -45,19 +46,27 @@ pub fn refuse(
     }
 }
 
-/// The reason's place beside a file in quarantine.
-pub fn reason_beside(target: &Path) -> PathBuf {
-    let mut name = target.file_name().unwrap_or_default().to_owned();
-    name.push(".reason.json");
-    target.with_file_name(name)
-}
-
-fn reason_bytes(layout: &Layout, path: &Path, defects: &[Defect], at: WallTime) -> Vec<u8> {
+/// What a refusal says: beside the file in quarantine, and where the agent looks.
+pub fn reason_bytes(layout: &Layout, path: &Path, defects: &[Defect], at: WallTime) -> Vec<u8> {
     let file = path.strip_prefix(layout.bus()).unwrap_or(path).display().to_string();
     let reason = ReasonFile { version: 1, file, refused_at: at, defects };
     let mut bytes = serde_json::to_vec_pretty(&reason).expect("a reason has only string keys");
     bytes.push(b'\n');
     bytes
+}
+
+/// With its number and `.reason.json` a name must stay below the 255 bytes that file systems allow.
+const NAME_BYTES_KEPT: usize = 200;
+
+/// The end of a name that is too long: the reason file has it whole.
+fn shortened(name: &OsStr) -> &OsStr {
+    let bytes = name.as_bytes();
+    let mut start = bytes.len().saturating_sub(NAME_BYTES_KEPT);
+    // Not in the middle of a character.
+    while start < bytes.len() && bytes[start] & 0xC0 == 0x80 {
+        start += 1;
+    }
+    OsStr::from_bytes(&bytes[start..])
 }
 
 /// `7-task-1.json`: one more than the highest number there, so names never collide.
@@ -69,6 +78,6 @@ fn numbered_name(disk: &impl Disk, dir: &Path, path: &Path) -> Result<std::ffi::
         .max()
         .unwrap_or(0);
     let mut name = std::ffi::OsString::from(format!("{}-", highest + 1));
-    name.push(path.file_name().unwrap_or_default());
+    name.push(shortened(path.file_name().unwrap_or_default()));
     Ok(name)
 }

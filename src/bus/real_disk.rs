@@ -3,6 +3,8 @@
 //! Each verb counts as one operation. With `WK_CRASH_AT=n` the process dies, as by SIGKILL, just before its
 //! n-th one: the crash test walks through all of them.
 
+#![expect(clippy::disallowed_methods, reason = "this is where the disk is touched")]
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -82,6 +84,20 @@ fn sync_parent(path: &Path) -> io::Result<()> {
     }
 }
 
+/// A file that is there and may not be read; other errors are not this file's fault.
+fn refused_by_system(metadata: &fs::Metadata, error: io::Error) -> io::Result<Content> {
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return Err(error);
+    }
+    let mode = metadata.permissions().mode() & 0o777;
+    let reader = rustix::process::geteuid().as_raw();
+    let why = format!(
+        "{error}: it belongs to user {} with mode {mode:03o}, and we are user {reader}",
+        metadata.uid()
+    );
+    Ok(Content::Unreadable { why })
+}
+
 /// Opens for reading whatever stands there, without following a link or waiting for a writer of a pipe.
 fn open_plainly(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
@@ -95,9 +111,10 @@ fn open_for_reading(path: &Path) -> io::Result<Result<File, Content>> {
         Ok(file) => Ok(Ok(file)),
         Err(error) if super::disk::is_absent(&error) => Ok(Err(Content::Absent)),
         // A link (ELOOP) or a socket (ENXIO) cannot be opened this way: say what it is.
-        Err(error) => match fs::symlink_metadata(path).map(|metadata| kind_of(metadata.file_type())) {
-            Ok(NodeKind::File) | Err(_) => Err(error),
-            Ok(other) => Ok(Err(Content::NotAFile(other))),
+        Err(error) => match fs::symlink_metadata(path) {
+            Ok(metadata) if metadata.is_file() => refused_by_system(&metadata, error).map(Err),
+            Ok(metadata) => Ok(Err(Content::NotAFile(kind_of(metadata.file_type())))),
+            Err(_) => Err(error),
         },
     }
 }
@@ -116,7 +133,9 @@ fn read_opened(file: &mut File, limit: u64) -> io::Result<Content> {
     }
     // No more than its size: a file that grew meanwhile shows it in the look that follows.
     let mut bytes = Vec::with_capacity(before.size as usize);
-    file.take(before.size).read_to_end(&mut bytes)?;
+    if let Err(error) = file.take(before.size).read_to_end(&mut bytes) {
+        return Ok(Content::Unreadable { why: error.to_string() });
+    }
     let after = look_of(&file.metadata()?);
     let same = before.size == after.size
         && before.modified_ns == after.modified_ns
@@ -215,10 +234,15 @@ impl Disk for RealDisk {
     fn append(&self, path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
         self.begin();
         let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+        let is_new = file.metadata()?.len() == 0;
         file.write_all(bytes)?;
         if self.syncs(durability) {
             self.begin();
             file.sync_data()?;
+            if is_new {
+                // The content is safe, but its name may not be.
+                sync_parent(path)?;
+            }
         }
         Ok(())
     }

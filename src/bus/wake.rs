@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
@@ -98,10 +98,7 @@ impl Wake {
     /// Waits for the first event, at most `longest`, and takes whatever else has come by then.
     pub fn wait(&self, longest: Duration) -> Hints {
         let mut hints = Hints::default();
-        let mut next = match self.receiver.recv_timeout(longest) {
-            Ok(first) => Some(first),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        };
+        let mut next = self.receiver.recv_timeout(longest).ok();
         while let Some(nudge) = next {
             match nudge {
                 Nudge::Path(path) => {
@@ -130,7 +127,7 @@ fn source(sender: SyncSender<Nudge>, overflowed: Arc<AtomicBool>) -> Option<Reco
             overflowed.store(true, Ordering::Relaxed);
             let _ = sender.try_send(Nudge::Now);
         }
-        if !says_something(&event.kind) {
+        if !says_something(event.kind) {
             return;
         }
         for path in event.paths {
@@ -159,7 +156,7 @@ fn kinds_asked_for() -> EventKindMask {
 
 /// Completed writes, renames and new names. Opening and reading say nothing, and our own reads would wake
 /// us; nor does what went away, which is mostly what we took, and whose new name makes its own event.
-fn says_something(kind: &EventKind) -> bool {
+fn says_something(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
         EventKind::Access(_) | EventKind::Remove(_) => false,
@@ -175,7 +172,7 @@ fn says_something(kind: &EventKind) -> bool {
 /// Neither must its own writing.
 fn is_no_message(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.ends_with(".hb")
+    super::layout::is_heartbeat(name)
         || name.starts_with(super::real_disk::TEMPORARY_PREFIX)
         || matches!(name, "journal.jsonl" | "status.json")
 }

@@ -49,10 +49,22 @@ pub(super) fn judge_stages(turn: &mut Turn<'_>) {
 /// A batch over its limit ends whatever has not ended.
 pub(super) fn judge_batch(turn: &mut Turn<'_>) {
     let Some(limit) = turn.state.batch.batch_timeout else { return };
-    if turn.now.clock.since(turn.state.accepted_clock) <= limit.millis() || turn.state.is_settled() {
-        return;
+    if is_over_its_limit(turn.state, turn.now) {
+        end_everything(turn, &Reason::BatchTimeout { limit });
     }
-    end_everything(turn, &Reason::BatchTimeout { limit });
+}
+
+/// Whether the batch has used up its time. Only a full scan may draw the consequence.
+pub fn is_over_its_limit(state: &BatchState, now: Now) -> bool {
+    let Some(limit) = state.batch.batch_timeout else { return false };
+    now.clock.since(state.accepted_clock) > limit.millis() && !state.is_settled()
+}
+
+/// Whether a task's stage has used up its time.
+pub(super) fn is_stage_over(state: &BatchState, task: &TaskState, now: Tick) -> bool {
+    let index = task.spec.stage.max(1) as usize - 1;
+    let clock = &state.stages[index];
+    clock.is_running() && clock.spent_ms(now) > state.stage_limit(index).millis()
 }
 
 /// Ends every task that has not ended, for one reason.
@@ -81,12 +93,22 @@ fn is_under_way(state: &BatchState, task: TaskIx) -> bool {
     task.live_attempt().is_some() || matches!(task.phase, Phase::BackingOff { .. })
 }
 
-/// The next moment at which time alone changes something that no scan interval would catch: a retry that
-/// falls due, an open batch that closes, the batch's own limit.
-pub fn next_deadline(state: &BatchState, now: Now) -> Option<Tick> {
+/// The moments at which time alone changes something that no scan interval would catch: a retry that falls
+/// due, an open batch that closes, the batch's own limit.
+fn deadlines(state: &BatchState) -> impl Iterator<Item = Tick> {
     let retry = state.backing_off.first().map(|(until, _)| *until);
     let close = (state.batch.is_open() && state.live.is_empty())
         .then(|| Tick(state.last_joined.0 + state.batch.close_after.millis()));
     let limit = state.batch.batch_timeout.map(|limit| Tick(state.accepted_clock.0 + limit.millis() + 1));
-    [retry, close, limit].into_iter().flatten().filter(|at| *at > now.clock).min()
+    [retry, close, limit].into_iter().flatten()
+}
+
+/// The next such moment.
+pub fn next_deadline(state: &BatchState, now: Now) -> Option<Tick> {
+    deadlines(state).filter(|at| *at > now.clock).min()
+}
+
+/// Whether one of them has come.
+pub fn is_due(state: &BatchState, now: Now) -> bool {
+    deadlines(state).any(|at| at <= now.clock)
 }

@@ -1,7 +1,6 @@
 //! The consequences of endings: dependents that cannot begin any more, and the end of the batch.
 
 use super::Turn;
-use crate::model::event::BatchStatus;
 use crate::model::state::{BatchState, Outcome, Phase, TaskIx};
 use crate::model::{Event, Reason};
 
@@ -34,10 +33,14 @@ fn cause_of(state: &BatchState, task: TaskIx) -> Reason {
     }
 }
 
-pub(super) fn finish(turn: &mut Turn<'_>) {
+/// Ends the batch. An open one ends only after a look at everything: a spec may lie there unseen.
+pub(super) fn finish(turn: &mut Turn<'_>, full_scan: bool) {
+    if turn.state.batch.is_open() && !full_scan {
+        return;
+    }
     close_open_batch(turn);
     if turn.state.is_settled() && is_closed(turn) {
-        let status = status_of(turn.state);
+        let status = turn.state.status();
         turn.record(Event::Finished { status });
     }
 }
@@ -65,21 +68,5 @@ fn is_closed(turn: &Turn<'_>) -> bool {
     if !state.batch.is_open() || state.cancel.is_some() || state.timed_out {
         return true;
     }
-    turn.now.clock.since(state.last_joined) >= state.batch.close_after.millis()
-}
-
-/// The first rule that fits.
-fn status_of(state: &BatchState) -> BatchStatus {
-    if state.cancel.is_some() {
-        return BatchStatus::Cancelled;
-    }
-    if state.timed_out {
-        return BatchStatus::Timeout;
-    }
-    let succeeded = state.stages.iter().map(|stage| stage.succeeded).sum::<usize>();
-    match succeeded {
-        all if all == state.tasks.len() => BatchStatus::Success,
-        0 => BatchStatus::Failure,
-        _ => BatchStatus::PartialSuccess,
-    }
+    !turn.has_coming_specs && turn.now.clock.since(state.last_joined) >= state.batch.close_after.millis()
 }

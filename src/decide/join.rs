@@ -6,7 +6,7 @@ use crate::model::{Defect, Event, Task};
 
 pub(super) fn admit(turn: &mut Turn<'_>, seen: SpecSeen) {
     let SpecSeen { key, sha256, content } = seen;
-    if turn.state.find(key.as_str()).is_some_and(|known| turn.state.key(known) == &key) {
+    if turn.state.find_key(&key).is_some() {
         return;
     }
     let refused = |defects| Event::SpecRefused { task: key.clone(), sha256: sha256.clone(), defects };

@@ -15,16 +15,41 @@ const SUSPICIOUS_LEAST: usize = 3;
 
 /// The tasks that would be declared dead now: their drop boxes are looked at once more before that.
 pub fn condemned(state: &BatchState, pulses: &Pulses, now: Now) -> Vec<TaskIx> {
+    let is_over = super::deadlines::is_over_its_limit(state, now);
     let late = |task: &TaskIx| {
-        let state = &state.tasks[*task];
-        verdict(state, pulses.get(*task), now.clock).is_some()
-            || super::deadlines::is_over_time(state, now.clock)
+        let task_state = &state.tasks[*task];
+        is_over
+            || verdict(task_state, pulses.get(*task), now.clock).is_some()
+            || super::deadlines::is_over_time(task_state, now.clock)
+            || super::deadlines::is_stage_over(state, task_state, now.clock)
     };
     state.live.iter().copied().filter(late).collect()
 }
 
+/// How many attempts run, and how many of them are overdue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Census {
+    pub running: usize,
+    pub overdue: usize,
+}
+
+impl std::ops::Add for Census {
+    type Output = Census;
+
+    fn add(self, other: Census) -> Census {
+        Census { running: self.running + other.running, overdue: self.overdue + other.overdue }
+    }
+}
+
+/// Counts a batch's running attempts.
+pub fn census(state: &BatchState, pulses: &Pulses, now: Now) -> Census {
+    let running = running(state);
+    let overdue = running.iter().filter(|task| is_overdue(state, pulses, **task, now.clock)).count();
+    Census { running: running.len(), overdue }
+}
+
 /// Declares silent attempts failed, unless so many fell silent together that the fault may be ours.
-pub(super) fn judge_silence(turn: &mut Turn<'_>, pulses: &Pulses) {
+pub(super) fn judge_silence(turn: &mut Turn<'_>, pulses: &Pulses, elsewhere: Census) {
     let now = turn.now.clock;
     let silent: Vec<(TaskIx, Reason)> = turn
         .state
@@ -35,7 +60,7 @@ pub(super) fn judge_silence(turn: &mut Turn<'_>, pulses: &Pulses) {
     if silent.is_empty() {
         return;
     }
-    if let Some(doubted) = mass_silence(turn.state, pulses, now) {
+    if let Some(doubted) = mass_silence(turn.state, pulses, turn.now, elsewhere) {
         suspect_ourselves(turn, doubted);
         return;
     }
@@ -84,29 +109,27 @@ fn window(task: &TaskState, pulse: &Pulse) -> Option<(Seconds, Tick, Reason)> {
     }
 }
 
-/// The overdue attempts, if they are at least three and at least half of those that run.
-///
-/// Half a window without a beat is overdue: agents that stopped at the same moment were at different
-/// places in their interval, so they cross the full limit one by one.
-fn mass_silence(state: &BatchState, pulses: &Pulses, now: Tick) -> Option<Vec<TaskIx>> {
-    let running: Vec<TaskIx> = state
-        .live
-        .iter()
-        .copied()
-        .filter(|task| matches!(state.tasks[*task].phase, Phase::Running { .. }))
-        .collect();
-    let overdue: Vec<TaskIx> = running
-        .iter()
-        .copied()
-        .filter(|task| {
-            let silent_for = pulses.get(*task).map_or(0, |pulse| now.since(pulse.since));
-            silent_for > state.tasks[*task].spec.limits.heartbeat_timeout.millis() / 2
-        })
-        .collect();
-    let is_mass = overdue.len() >= SUSPICIOUS_LEAST && overdue.len() * 2 >= running.len();
-    let doubted: Vec<TaskIx> =
-        overdue.into_iter().filter(|task| !had_its_reprieve(state, pulses, *task)).collect();
+/// The overdue attempts, if on the whole bus they are at least three and at least half of those that run.
+fn mass_silence(state: &BatchState, pulses: &Pulses, now: Now, elsewhere: Census) -> Option<Vec<TaskIx>> {
+    let all = census(state, pulses, now) + elsewhere;
+    let is_mass = all.overdue >= SUSPICIOUS_LEAST && all.overdue * 2 >= all.running;
+    let is_doubted = |task: &TaskIx| {
+        is_overdue(state, pulses, *task, now.clock) && !had_its_reprieve(state, pulses, *task)
+    };
+    let doubted: Vec<TaskIx> = running(state).into_iter().filter(is_doubted).collect();
     (is_mass && !doubted.is_empty()).then_some(doubted)
+}
+
+fn running(state: &BatchState) -> Vec<TaskIx> {
+    let runs = |task: &TaskIx| matches!(state.tasks[*task].phase, Phase::Running { .. });
+    state.live.iter().copied().filter(runs).collect()
+}
+
+/// Half a window without a beat is overdue: agents that stopped at the same moment were at different places
+/// in their interval, so they cross the full limit one by one.
+fn is_overdue(state: &BatchState, pulses: &Pulses, task: TaskIx, now: Tick) -> bool {
+    let silent_for = pulses.get(task).map_or(0, |pulse| now.since(pulse.since));
+    silent_for > state.tasks[task].spec.limits.heartbeat_timeout.millis() / 2
 }
 
 /// Each silence is doubted once; a beat since then makes the next one a new silence.

@@ -20,8 +20,8 @@ use crate::model::event::Sign;
 use crate::model::state::{BatchState, TaskIx};
 use crate::model::{Attempt, Defect, Event, Task, TaskKey, Tick, Verdict, WallTime};
 
-pub use deadlines::next_deadline;
-pub use liveness::condemned;
+pub use deadlines::{is_due, is_over_its_limit, next_deadline};
+pub use liveness::{Census, census, condemned};
 pub use pulse::{Glance, Pulse, Pulses};
 
 /// The moment of a turn: what decides, and what people read.
@@ -36,6 +36,10 @@ pub struct Now {
 pub struct Observed {
     /// Every file was looked at, so the absence of a sign means something and clocks may be judged.
     pub full_scan: bool,
+    /// How the running attempts of the bus's other batches do: a fault of ours shows in all of them.
+    pub elsewhere: Census,
+    /// A spec is still being written: an open batch does not close on it.
+    pub has_coming_specs: bool,
     pub wishes: Vec<WishSeen>,
     pub specs: Vec<SpecSeen>,
     pub results: Vec<ResultSeen>,
@@ -83,7 +87,7 @@ pub struct SignSeen {
 
 /// Decides one turn of one batch.
 pub fn decide(state: &mut BatchState, observed: Observed, pulses: &Pulses, now: Now) -> Vec<Event> {
-    let mut turn = Turn { state, now, events: Vec::new() };
+    let mut turn = Turn { state, now, has_coming_specs: observed.has_coming_specs, events: Vec::new() };
     if turn.state.finished.is_some() {
         // What still comes is late; the archive is about to take the directory away.
         return turn.events;
@@ -101,15 +105,15 @@ pub fn decide(state: &mut BatchState, observed: Observed, pulses: &Pulses, now: 
         start::recognise(&mut turn, &sign);
     }
     if observed.full_scan {
-        liveness::judge_silence(&mut turn, pulses);
+        liveness::judge_silence(&mut turn, pulses, observed.elsewhere);
         deadlines::judge_attempts(&mut turn);
         deadlines::judge_stages(&mut turn);
+        deadlines::judge_batch(&mut turn);
     }
-    deadlines::judge_batch(&mut turn);
     cancel::carry_out(&mut turn);
     finish::abandon_dependents(&mut turn);
     start::offer(&mut turn);
-    finish::finish(&mut turn);
+    finish::finish(&mut turn, observed.full_scan);
     turn.events
 }
 
@@ -117,6 +121,7 @@ pub fn decide(state: &mut BatchState, observed: Observed, pulses: &Pulses, now: 
 struct Turn<'a> {
     state: &'a mut BatchState,
     now: Now,
+    has_coming_specs: bool,
     events: Vec<Event>,
 }
 

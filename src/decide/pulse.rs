@@ -63,6 +63,14 @@ impl Pulses {
         self.0.insert(task, pulse);
     }
 
+    /// Gives every attempt a full window from now on.
+    pub fn begin_again(&mut self, now: Tick) {
+        for pulse in self.0.values_mut() {
+            pulse.since = now;
+            pulse.looks = 0;
+        }
+    }
+
     pub fn forget(&mut self, task: TaskIx) {
         self.0.remove(&task);
     }

@@ -16,6 +16,9 @@ pub(super) fn judge(turn: &mut Turn<'_>, seen: ResultSeen) {
         Phase::BackingOff { .. } => {
             return put_aside(turn, task, sha256, content, LateBecause::BetweenAttempts);
         }
+        Phase::Claimed { attempt } if is_collected(turn, task, &sha256) => {
+            return judge_collected(turn, task, attempt, content);
+        }
         Phase::Claimed { .. } | Phase::Done(_) => {
             return put_aside(turn, task, sha256, content, LateBecause::Settled);
         }
@@ -44,8 +47,14 @@ fn put_aside(
 }
 
 fn refuse(turn: &mut Turn<'_>, task: TaskIx, attempt: Attempt, sha256: String, defects: Vec<Defect>) {
+    begin_if_offered(turn, task, attempt);
     let task = turn.key(task);
     turn.record(Event::ResultRefused { task, attempt, sha256, defects });
+}
+
+/// Whether this is the result that was collected, and only its judgement was lost with the journal's tail.
+fn is_collected(turn: &Turn<'_>, task: TaskIx, sha256: &str) -> bool {
+    turn.state.tasks[task].collected.as_ref().is_some_and(|collected| collected.sha256 == sha256)
 }
 
 fn collect(
@@ -57,17 +66,45 @@ fn collect(
     said: Option<Attempt>,
 ) {
     let key = turn.key(task);
-    if matches!(turn.state.tasks[task].phase, Phase::Offered { .. }) {
-        turn.record(Event::Started { task: key.clone(), attempt, sign: Sign::Result });
-    }
+    begin_if_offered(turn, task, attempt);
     let unfenced = said.is_none() && attempt > Attempt::FIRST;
     let failure = failure_in(turn, &checked);
     let Checked { verdict, .. } = checked;
-    turn.record(Event::Collected { task: key.clone(), attempt, sha256, unfenced, verdict });
+    turn.record(Event::Collected { task: key, attempt, sha256, unfenced, verdict });
+    conclude(turn, task, attempt, failure);
+}
+
+fn conclude(turn: &mut Turn<'_>, task: TaskIx, attempt: Attempt, failure: Option<Reason>) {
     match failure {
         Some(because) => retry::fail_attempt(turn, task, because),
-        None => turn.record(Event::Succeeded { task: key, attempt }),
+        None => {
+            let task = turn.key(task);
+            turn.record(Event::Succeeded { task, attempt });
+        }
     }
+}
+
+/// Whoever writes a result works on the attempt, though nobody saw it take it or beat.
+fn begin_if_offered(turn: &mut Turn<'_>, task: TaskIx, attempt: Attempt) {
+    if matches!(turn.state.tasks[task].phase, Phase::Offered { .. }) {
+        let task = turn.key(task);
+        turn.record(Event::Started { task, attempt, sign: Sign::Result });
+    }
+}
+
+/// A turn that was cut after its result was collected: the judgement is still owed, by the verdict of then.
+fn judge_collected(
+    turn: &mut Turn<'_>,
+    task: TaskIx,
+    attempt: Attempt,
+    content: Result<Checked, Vec<Defect>>,
+) {
+    let verdict = turn.state.tasks[task].collected.as_ref().map(|collected| collected.verdict.clone());
+    let failure = match content {
+        Ok(seen) => failure_in(turn, &Checked { verdict: verdict.unwrap_or_default(), ..seen }),
+        Err(defects) => Some(Reason::ResultRefused { defects }),
+    };
+    conclude(turn, task, attempt, failure);
 }
 
 /// Why a valid result is not a success, if it is not.

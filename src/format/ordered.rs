@@ -7,23 +7,23 @@ use serde_json::Value;
 
 /// An object under construction.
 #[derive(Debug, Default)]
-pub struct Ordered {
+pub(super) struct Ordered {
     fields: Vec<(String, Value)>,
 }
 
 impl Ordered {
-    pub fn put(&mut self, name: &str, value: impl Into<Value>) {
+    pub(super) fn put(&mut self, name: &str, value: impl Into<Value>) {
         self.fields.push((name.to_owned(), value.into()));
     }
 
-    pub fn put_some(&mut self, name: &str, value: Option<impl Into<Value>>) {
+    pub(super) fn put_some(&mut self, name: &str, value: Option<impl Into<Value>>) {
         if let Some(value) = value {
             self.put(name, value);
         }
     }
 
     /// Two spaces a level, and a newline at the end.
-    pub fn pretty(&self) -> Vec<u8> {
+    pub(super) fn pretty(&self) -> Vec<u8> {
         let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
         bytes.push(b'\n');
         bytes
@@ -41,7 +41,7 @@ impl Serialize for Ordered {
 }
 
 /// A number without a needless fraction: `3600`, not `3600.0`.
-pub fn number(value: f64) -> Value {
+pub(super) fn number(value: f64) -> Value {
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() <= EXACT_MAX { (value as i64).into() } else { value.into() }
 }

@@ -8,7 +8,7 @@ const COUNT: Kind = Kind::Count { least: 0 };
 const BATCH_ID: Kind = Kind::Either(&[COUNT, Kind::Id]);
 const GRADES: Kind = Kind::OneOf(&["claimed", "observed", "verified"]);
 const BATCH_STATUSES: &[&str] = &["success", "partial_success", "failure", "timeout", "cancelled"];
-const TASK_STATUSES: &[&str] = &["success", "failed", "timeout", "blocked", "cancelled"];
+const TASK_STATUSES: &[&str] = &["success", "failed", "blocked", "cancelled", "queued", "in_progress"];
 const ATTEMPT: Kind = Kind::Count { least: 1 };
 const SECONDS: Kind = Kind::Number { least: 0.0 };
 
@@ -19,7 +19,11 @@ const fn open(name: &'static str, title: &'static str, fields: &'static [super::
 const CONFLICT: Shape = open(
     "conflict",
     "A file that several tasks changed",
-    &[required("file", Kind::Text, "its path"), required("tasks", Kind::Texts, "who changed it, by task_id")],
+    &[
+        required("file", Kind::Text, "its path"),
+        required("tasks", Kind::Texts, "who changed it, by task_id"),
+        required("ordered", Kind::Boolean, "they depend on one another, so one saw the other's work"),
+    ],
 );
 
 const LATE: Shape = open(
@@ -27,7 +31,7 @@ const LATE: Shape = open(
     "A result that came after its verdict",
     &[
         required("task_id", Kind::Text, "whose it is"),
-        optional("attempt", ATTEMPT, "which attempt it speaks for, where it says so"),
+        nullable("attempt", ATTEMPT, "which attempt it speaks for, where it says so"),
         required("reason", Kind::Text, "why it was not used"),
     ],
 );
@@ -37,10 +41,12 @@ const ATTEMPT_STORY: Shape = open(
     "One try at a task",
     &[
         required("attempt", ATTEMPT, "its number"),
+        required("offered_at", Kind::Time, "when its spec was published"),
         nullable("started_at", Kind::Time, "first sign of life"),
         nullable("ended_at", Kind::Time, "when it was settled"),
         required("outcome", Kind::Text, "how it ended"),
-        optional("reason", Kind::Text, "why it did not succeed"),
+        nullable("reason", Kind::Text, "why it did not succeed"),
+        nullable("reason_code", Kind::Text, "the same, for programs"),
     ],
 );
 
@@ -76,8 +82,9 @@ const TASK_RESULT: Shape = open(
         required("status", Kind::OneOf(TASK_STATUSES), "how it ended"),
         nullable("evidence", GRADES, "what stands behind it"),
         required("attempts", Kind::Objects(&ATTEMPT_STORY), "every try"),
-        optional("reason", Kind::Text, "why it did not succeed"),
-        optional("reason_code", Kind::Text, "the same, for programs"),
+        nullable("reason", Kind::Text, "why it did not succeed"),
+        nullable("reason_code", Kind::Text, "the same, for programs"),
+        nullable("caused_by", Kind::Text, "the task_id whose failure blocked it"),
         optional("flaky", Kind::Boolean, "it succeeded, but not at once"),
         optional("unfenced", Kind::Boolean, "its result does not say which attempt it speaks for"),
         required("files_created", Kind::Texts, "as the agent says"),
@@ -86,7 +93,7 @@ const TASK_RESULT: Shape = open(
         required("prps_generated", Kind::List, "as the agent says"),
         required("errors", Kind::Texts, "as the agent says"),
         nullable("tokens_used", COUNT, "null where nobody counted"),
-        nullable("elapsed_seconds", SECONDS, "of the attempt that settled it"),
+        nullable("elapsed_seconds", SECONDS, "measured, from the first sign of life to the end"),
         nullable("started_at", Kind::Time, "first sign of life of the first attempt"),
         nullable("finished_at", Kind::Time, "when it was settled"),
         optional("validation_gates", Kind::List, "what had to hold"),
@@ -101,8 +108,8 @@ pub const BATCH_RESULT: Shape = open(
     &[
         required("batch_id", BATCH_ID, "a number where it is one"),
         required("status", Kind::OneOf(BATCH_STATUSES), "how the batch ended"),
-        nullable("evidence", GRADES, "that of the weakest task"),
-        required("stage", COUNT, "the last stage that was completed"),
+        nullable("evidence", GRADES, "that of the weakest task that succeeded"),
+        required("stage", COUNT, "how many stages were completed"),
         required("stages_completed", COUNT, "stages whose tasks all succeeded"),
         required("stages_total", COUNT, "stages in all"),
         required("completed_tasks", Kind::Texts, "task_ids"),
@@ -112,8 +119,8 @@ pub const BATCH_RESULT: Shape = open(
         required("total_files_created", COUNT, "different files"),
         required("total_files_modified", COUNT, "different files"),
         required("total_tokens_used", COUNT, "of all that were counted"),
-        required("total_elapsed_seconds", SECONDS, "from the first start to the end"),
-        nullable("cost_usd", SECONDS, "where settings name a price"),
+        required("total_elapsed_seconds", SECONDS, "measured, from acceptance to the end"),
+        nullable("cost_usd", SECONDS, "of all tokens counted, where settings name a price"),
         required("files_created", Kind::Texts, "of all tasks"),
         required("files_modified", Kind::Texts, "of all tasks"),
         required("commits", Kind::List, "of all tasks"),
@@ -177,7 +184,7 @@ const TASK_STATUS: Shape = open(
         optional("phase_name", Kind::Text, "how people call it"),
         required("status", Kind::FilledText, "where it stands"),
         optional("stage", ATTEMPT, "longest-path level, from 1"),
-        nullable("attempt", ATTEMPT, "the current try"),
+        nullable("attempt", COUNT, "the current or last try; 0 before the first"),
         nullable("reason", Kind::Text, "why it stands there"),
     ],
 );

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::model::containment::plain_spelling;
 use crate::model::settings::SPAN_LEAST;
+use crate::model::task::RETRIES_MAX;
 use crate::model::{
     Attempt, BatchId, Defect, Gate, Limits, Reason, Seconds, Settings, Task, TaskKey, TaskType, WallTime,
 };
@@ -16,8 +17,6 @@ use super::shape::{Kind, Shape, Unknown, nullable, optional, required};
 
 /// The words for `type`, in the order of `TaskType::ALL`.
 pub const TYPES: &[&str] = &["generator", "executor", "reviewer", "context-updater"];
-/// Most tries after the first.
-const RETRIES_MAX: i64 = 10;
 const SPAN: Kind = Kind::Span { least: SPAN_LEAST };
 
 /// An earlier attempt, as its successor is told of it.
@@ -69,7 +68,11 @@ pub const SPEC: Shape = Shape {
         nullable("conflict_notes", Kind::Text, "what to mind about files that other tasks change too"),
         nullable("agent", Kind::FilledText, "the agent in settings that does it"),
         nullable("command", Kind::Command, "program and arguments, honoured where policy allows it"),
-        nullable("max_retries", Kind::Integer { least: 0, most: RETRIES_MAX }, "tries after the first"),
+        nullable(
+            "max_retries",
+            Kind::Integer { least: 0, most: RETRIES_MAX as i64 },
+            "tries after the first",
+        ),
         nullable("heartbeat_timeout_seconds", SPAN, "longest silence between two beats"),
         nullable("heartbeat_interval_seconds", SPAN, "how often the agent should beat"),
         nullable("start_timeout_seconds", SPAN, "from the attempt's start to its first beat"),
@@ -188,11 +191,14 @@ fn task_of(key: &TaskKey, object: &Map<String, Value>, settings: &Settings) -> T
         goal: text(object, "goal").unwrap_or_default(),
         steps: texts(object, "steps"),
         complexity: text(object, "complexity").unwrap_or_else(|| "medium".to_owned()),
-        files_modified: texts(object, "files_modified").iter().map(|path| plain_spelling(path)).collect(),
+        files_modified: texts(object, "files_modified")
+            .iter()
+            .map(|path| plain_spelling(path).into_owned())
+            .collect(),
         estimated_hours: object.get("estimated_hours").and_then(Value::as_f64),
         dependencies,
         stage: 1,
-        validation_gates: texts(object, "validation_gates").into_iter().map(gate_of).collect(),
+        validation_gates: texts(object, "validation_gates").into_iter().map(Gate::of).collect(),
         conflict_notes: text(object, "conflict_notes"),
         agent: text(object, "agent"),
         command: object.get("command").filter(|value| value.is_array()).map(|_| texts(object, "command")),
@@ -231,16 +237,6 @@ fn short_spans(object: &Map<String, Value>, limits: &Limits) -> Vec<String> {
             format!("field {name}: {span} is less than two beats of {}", limits.heartbeat_interval)
         })
         .collect()
-}
-
-/// A gate that is just a command in backticks is a criterion with that command.
-pub fn gate_of(text: String) -> Gate {
-    let inside = text.trim().strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
-    let command = inside
-        .map(str::trim)
-        .filter(|command| !command.is_empty() && !command.contains('`'))
-        .map(str::to_owned);
-    Gate { text, command }
 }
 
 fn text(object: &Map<String, Value>, name: &str) -> Option<String> {

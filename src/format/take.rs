@@ -13,7 +13,7 @@ const BY_CHARACTERS_MAX: usize = 100;
 
 pub const TAKE: Shape = Shape {
     name: "take",
-    title: "Take: task-X.take",
+    title: "Take: task-X.ATTEMPT.take",
     fields: &[
         nullable("by", Kind::Text, "who takes the task"),
         nullable("host", Kind::Text, "on which machine"),

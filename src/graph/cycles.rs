@@ -9,7 +9,7 @@ pub(super) fn one_per_knot(graph: &Graph, dependencies: &[Vec<usize>]) -> Vec<Ve
     // Kosaraju's and not Tarjan's: petgraph's Tarjan recurses.
     let mut knots: Vec<Vec<usize>> = petgraph::algo::kosaraju_scc(graph)
         .into_iter()
-        .map(|component| component.into_iter().map(|node| node.index()).collect::<Vec<_>>())
+        .map(|component| component.into_iter().map(petgraph::prelude::NodeIndex::index).collect::<Vec<_>>())
         .filter(|component| component.len() > 1 || dependencies[component[0]].contains(&component[0]))
         .collect();
     let mut knot_of = vec![usize::MAX; dependencies.len()];

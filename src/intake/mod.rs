@@ -3,7 +3,6 @@
 //! Pure: bytes in, values out. Who reads the file, names the batch and writes it down is somewhere else.
 //! `markdown` and `plan_json` know the two spellings of a plan; `settle` judges what either of them found.
 
-pub mod containment;
 mod dependencies;
 mod draft;
 mod field;
@@ -15,21 +14,16 @@ mod settle;
 mod value;
 
 use crate::format::json;
-use crate::model::batch::{FileConflict, Source};
+use crate::model::batch::{FileConflict, PLAN_BYTES_MAX, Source};
 use crate::model::{Batch, BatchId, Defect, Origin, Place, Settings, Task, WallTime};
 use draft::Findings;
 
-/// Longest plan, in bytes: room for 200,000 tasks of some three hundred bytes each.
-pub const PLAN_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Most tasks in a batch: what one watcher can scan within its interval.
 pub const TASKS_MAX: usize = 200_000;
 /// Most dependencies of one task.
 pub const DEPENDENCIES_MAX: usize = 1_000;
 /// Most files that one task may declare.
 pub const FILES_MAX: usize = 10_000;
-
-/// Version of `batch.json`.
-const BATCH_VERSION: u32 = 1;
 
 /// A file that asks for work.
 #[derive(Debug, Clone, Copy)]
@@ -80,31 +74,20 @@ impl Plan {
 
     /// The batch in normal form.
     pub fn into_batch(self, context: Context) -> Batch {
-        let settings = self.settings;
+        let id = self.own_id.unwrap_or(context.fallback_id);
+        let source = Source { name: self.source_name, sha256: context.sha256 };
         Batch {
-            version: BATCH_VERSION,
-            id: self.own_id.unwrap_or(context.fallback_id),
-            origin: Origin::Plan,
-            source: Source { name: self.source_name, sha256: context.sha256 },
-            accepted_at: context.accepted_at,
-            parallel_limit: settings.parallel_limit,
-            stage_timeout: settings.stage_timeout,
-            batch_timeout: settings.batch_timeout,
-            close_after: settings.close_after,
-            require: settings.require,
-            on_file_conflict: settings.on_file_conflict,
-            backoff: settings.backoff,
-            price_per_million_tokens: settings.price_per_million_tokens,
             file_conflicts: self.file_conflicts,
             warnings: self.warnings,
             tasks: self.tasks,
+            ..Batch::new(id, Origin::Plan, source, context.accepted_at, &self.settings)
         }
     }
 }
 
 /// Reads a plan, Markdown or JSON, or tells everything that is wrong with it, in the order of the text.
 pub fn read_plan(request: Request<'_>, settings: &Settings) -> Result<Plan, Vec<Defect>> {
-    if request.bytes.len() > PLAN_BYTES_MAX {
+    if request.bytes.len() as u64 > PLAN_BYTES_MAX {
         let message = format!("The plan has {} bytes; at most {PLAN_BYTES_MAX}", request.bytes.len());
         return Err(vec![Defect::new(
             "too_large",

@@ -177,7 +177,7 @@ impl<'p> Names<'p> {
         // Backwards, because among equals the last one wins.
         let titled = || self.phases.iter().rev().filter(|phase| !phase.title.is_empty());
         let titles: Vec<Cow<'_, str>> = titled().map(|phase| folded(&phase.title)).collect();
-        if let Some(found) = nearest(&name, titles.iter().map(|title| title.as_ref())) {
+        if let Some(found) = nearest(&name, titles.iter().map(AsRef::as_ref)) {
             let title = titled().zip(&titles).find(|(_, title)| *title == found);
             return title.map(|(phase, _)| quote(&phase.title));
         }

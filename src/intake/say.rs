@@ -4,9 +4,10 @@
 
 use super::draft::{Findings, Spot};
 use super::field::Field;
-use super::value::{RETRIES_MAX, SPAN_MAX};
+use super::value::SPAN_MAX;
 use crate::model::id::IdDefect;
 use crate::model::settings::{Given, SPAN_LEAST};
+use crate::model::task::RETRIES_MAX;
 use crate::model::{Settings, TaskType};
 
 /// Longest piece of the input that a message repeats, in characters.
@@ -96,7 +97,7 @@ pub(super) fn bad_span(findings: &mut Findings, spot: Spot, name: &str, field: F
 }
 
 pub(super) fn is_retry_count(count: f64) -> bool {
-    count.fract() == 0.0 && (0.0..=RETRIES_MAX).contains(&count)
+    count.fract() == 0.0 && (0.0..=f64::from(RETRIES_MAX)).contains(&count)
 }
 
 pub(super) fn bad_retries(findings: &mut Findings, spot: Spot, name: &str, value: &str) {

@@ -7,10 +7,10 @@ use std::borrow::Cow;
 use super::draft::{Draft, Findings, Item, Phase, Slot};
 use super::field::Field;
 use super::say::{self, quote};
-use super::{FILES_MAX, Plan, containment, dependencies, value};
+use super::{FILES_MAX, Plan, dependencies, value};
 use crate::graph;
 use crate::model::batch::FileConflict;
-use crate::model::{Gate, Limits, OnFileConflict, Seconds, Settings, Task, TaskKey};
+use crate::model::{Gate, Limits, OnFileConflict, Seconds, Settings, Task, TaskKey, containment};
 
 /// How many labels of a cycle are told; the rest is counted.
 const CYCLE_LABELS_MAX: usize = 2_000;
@@ -150,7 +150,7 @@ fn file_conflicts(
         .enumerate()
         .flat_map(|(index, phase)| {
             let files = if let Slot::Given(files, _) = &phase.files_modified { files } else { &no_files };
-            files.iter().map(move |file| (index, containment::normal_spelling(&file.text)))
+            files.iter().map(move |file| (index, containment::plain_spelling(&file.text)))
         })
         .collect();
     let files = spellings.iter().map(|(index, file)| (*index, file.as_ref()));
@@ -184,7 +184,7 @@ fn say_conflict(
             findings.defect(spot, "file_conflict", format!("{who}, and nothing orders them"), remedy);
         }
         OnFileConflict::Serialise => {
-            findings.warning(spot, format!("{who}; they will run one after the other"))
+            findings.warning(spot, format!("{who}; they will run one after the other"));
         }
         OnFileConflict::Warn => findings.warning(spot, format!("{who}; they may run at the same time")),
     }
@@ -261,7 +261,11 @@ fn task_of(
         estimated_hours: phase.estimated_hours.given(),
         dependencies,
         stage,
-        validation_gates: phase.validation_gates.into_iter().map(gate_of).collect(),
+        validation_gates: phase
+            .validation_gates
+            .into_iter()
+            .map(|text| Gate::of(text.into_owned()))
+            .collect(),
         conflict_notes: rare.conflict_notes.map(Cow::into_owned).filter(|notes| !value::is_none(notes)),
         agent: rare.agent.map(Cow::into_owned),
         command: rare.command,
@@ -283,7 +287,7 @@ fn file_list(files: Slot<Vec<Item<'_>>>) -> Vec<String> {
     let mut list: Vec<String> = Vec::with_capacity(files.len());
     if files.len() < 16 {
         for file in files {
-            let spelling = containment::normal_spelling(&file.text);
+            let spelling = containment::plain_spelling(&file.text);
             if !list.iter().any(|known| *known == spelling) {
                 list.push(spelling.into_owned());
             }
@@ -292,19 +296,10 @@ fn file_list(files: Slot<Vec<Item<'_>>>) -> Vec<String> {
     }
     let mut known = std::collections::HashSet::with_capacity(files.len());
     for file in files {
-        let spelling = containment::normal_spelling(&file.text).into_owned();
+        let spelling = containment::plain_spelling(&file.text).into_owned();
         if known.insert(spelling.clone()) {
             list.push(spelling);
         }
     }
     list
-}
-
-/// A gate that is nothing but a command in backticks is one that we can run.
-fn gate_of(text: Cow<'_, str>) -> Gate {
-    let text = text.into_owned();
-    let quoted = text.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
-    let command =
-        quoted.filter(|command| !command.trim().is_empty() && !command.contains('`')).map(str::to_owned);
-    Gate { text, command }
 }

@@ -4,12 +4,12 @@
 
 use std::borrow::Cow;
 
+use unicode_normalization::UnicodeNormalization as _;
+
 use crate::model::TaskType;
 
 /// Longest span, in seconds: about thirty years. Beyond it a slip is likelier than a wish.
 pub(super) const SPAN_MAX: f64 = 1e9;
-/// Most retries that a task may ask for.
-pub(super) const RETRIES_MAX: f64 = 10.0;
 
 /// Hours: `8`, `1.5`, `8 hours`, `~8h`, `30 minutes`, `2-3 hours` (the more cautious end).
 pub(super) fn hours(text: &str) -> Option<f64> {
@@ -199,7 +199,6 @@ pub(super) fn folded(text: &str) -> Cow<'_, str> {
             false => text.into(),
         };
     }
-    use unicode_normalization::UnicodeNormalization as _;
     text.nfc().collect::<String>().to_lowercase().nfc().collect::<String>().into()
 }
 

@@ -5,7 +5,14 @@ use serde::{Deserialize, Serialize};
 use super::clock::{Seconds, WallTime};
 use super::evidence::Grade;
 use super::id::{BatchId, TaskKey};
+use super::settings::Settings;
 use super::task::Task;
+
+/// Longest plan, in bytes: room for 200,000 tasks of some three hundred bytes each.
+pub const PLAN_BYTES_MAX: u64 = 64 << 20;
+
+/// Version of `batch.json`.
+const BATCH_VERSION: u32 = 1;
 
 /// Which dialect the request came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +100,34 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// A batch without tasks, under the policy of the settings.
+    pub fn new(
+        id: BatchId,
+        origin: Origin,
+        source: Source,
+        accepted_at: WallTime,
+        settings: &Settings,
+    ) -> Self {
+        Batch {
+            version: BATCH_VERSION,
+            id,
+            origin,
+            source,
+            accepted_at,
+            parallel_limit: settings.parallel_limit,
+            stage_timeout: settings.stage_timeout,
+            batch_timeout: settings.batch_timeout,
+            close_after: settings.close_after,
+            require: settings.require,
+            on_file_conflict: settings.on_file_conflict,
+            backoff: settings.backoff,
+            price_per_million_tokens: settings.price_per_million_tokens,
+            file_conflicts: Vec::new(),
+            warnings: Vec::new(),
+            tasks: Vec::new(),
+        }
+    }
+
     pub fn is_open(&self) -> bool {
         self.origin == Origin::Specs
     }

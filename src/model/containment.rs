@@ -3,6 +3,8 @@
 //!
 //! Lexical only. Whether a parent is a link that leads out is for whoever opens the file to find.
 
+use std::borrow::Cow;
+
 /// Longest path in bytes, as Linux has it.
 pub const PATH_BYTES_MAX: usize = 4096;
 
@@ -10,39 +12,60 @@ pub const PATH_BYTES_MAX: usize = 4096;
 pub fn check_path(path: &str) -> Result<(), &'static str> {
     check_text(path)?;
     if path.contains('\\') {
-        return Err("contains a backslash; write '/' between directories");
+        return Err("contains a backslash; directories are separated by '/'");
     }
     if path.starts_with('/') || has_drive(path) {
-        return Err("is absolute; write it relative to the project's root");
+        return Err("is absolute; paths are relative to the directory that holds .ce");
     }
     if path.starts_with('~') {
         return Err("starts with '~', which only a shell replaces");
     }
-    if starts_with_variable(path) {
-        return Err("starts with a variable, which only a shell replaces");
+    if path.split('/').any(starts_with_variable) {
+        return Err("contains a variable, which only a shell replaces");
     }
-    let parts: Vec<String> =
-        path.split('/').filter(|part| !matches!(*part, "" | ".")).map(str::to_ascii_lowercase).collect();
-    if parts.iter().any(|part| part == "..") {
-        return Err("contains '..', which may lead out of the project");
+    if parts(path).any(|part| part == "..") {
+        return Err("contains '..', which may lead out of the work tree");
     }
-    if path.ends_with('/') || path.ends_with("/.") || parts.is_empty() {
+    if path.ends_with('/') || path.ends_with("/.") {
         return Err("names a directory, not a file");
     }
-    // Folded, because some file systems take `.GIT` for `.git`.
-    if parts.iter().any(|part| part == ".git") {
-        return Err("lies inside .git, which no task may declare");
+    // Some file systems do not tell upper from lower case.
+    if parts(path).any(|part| part.eq_ignore_ascii_case(".git")) {
+        return Err("is inside .git, which belongs to the repository");
     }
-    match parts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [".ce"] | [".ce", "orchestration", ..] => Err("lies inside the bus, which no task may declare"),
-        _ => Ok(()),
+    check_reserved(path)
+}
+
+/// The bus and its settings are not a task's to change; the rest of `.ce` is.
+fn check_reserved(path: &str) -> Result<(), &'static str> {
+    let mut parts = parts(path);
+    let first = parts.next().ok_or("names a directory, not a file")?;
+    if !first.eq_ignore_ascii_case(".ce") {
+        return Ok(());
+    }
+    match parts.next() {
+        None => Err("names a directory, not a file"),
+        Some(second) if second.eq_ignore_ascii_case("orchestration") => {
+            Err("is inside .ce/orchestration, which is the bus itself")
+        }
+        Some(second) if second.eq_ignore_ascii_case("watchkeeper.toml") => {
+            Err("is the settings file, which only the user changes")
+        }
+        Some(_) => Ok(()),
     }
 }
 
 /// The one spelling of a path: `./a//b` is `a/b`, so that two tasks that name one file are seen to.
-pub fn plain_spelling(path: &str) -> String {
-    let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
-    parts.join("/")
+pub fn plain_spelling(path: &str) -> Cow<'_, str> {
+    if path.split('/').all(|part| !matches!(part, "" | ".")) {
+        return path.into();
+    }
+    parts(path).collect::<Vec<_>>().join("/").into()
+}
+
+/// The names on the way, without what changes nothing.
+fn parts(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|part| !matches!(*part, "" | "."))
 }
 
 /// The part of the rule that holds for absolute paths too, which a result may use.
@@ -65,8 +88,8 @@ fn has_drive(path: &str) -> bool {
 }
 
 /// `$HOME` and `${HOME}`, but not `$id.tsx`: some frameworks name files so.
-fn starts_with_variable(path: &str) -> bool {
-    matches!(path.as_bytes(), [b'$', b'{' | b'(' | b'A'..=b'Z', ..])
+fn starts_with_variable(part: &str) -> bool {
+    matches!(part.as_bytes(), [b'$', b'{' | b'(' | b'A'..=b'Z', ..])
 }
 
 #[cfg(test)]
@@ -85,6 +108,8 @@ mod tests {
             ".gitignore",
             "routes/$id.tsx",
             "$id.tsx",
+            "Outer$Inner.class",
+            "x~",
             "a b/ü.txt",
         ] {
             assert_eq!(check_path(path), Ok(()), "{path}");
@@ -108,6 +133,7 @@ mod tests {
             ("~", "'~'"),
             ("$HOME/x", "variable"),
             ("${HOME}/x", "variable"),
+            ("out/$NAME/x", "variable"),
             ("a\0b", "control"),
             ("a\nb", "control"),
             ("src/", "directory"),
@@ -117,8 +143,9 @@ mod tests {
             ("sub/.GIT/hooks/x", ".git"),
             ("./.git/config", ".git"),
             (".ce/orchestration/watch.lock", "bus"),
-            (".CE//Orchestration", "bus"),
-            (".ce", "bus"),
+            ("./.CE//Orchestration", "bus"),
+            (".ce/watchkeeper.toml", "settings"),
+            (".ce", "directory"),
             ("a\\b", "backslash"),
             ("", "empty"),
         ];

@@ -3,6 +3,7 @@
 use super::batch::{Backoff, OnFileConflict};
 use super::clock::Seconds;
 use super::evidence::Grade;
+use super::task::RETRIES_MAX;
 
 /// What a setting may hold, for messages and for `wk schema settings`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -163,12 +164,12 @@ pub const SETTINGS: &[Setting] = &[
         "60",
         "longest silence between two beats of a running attempt",
         |s, v| if let Some(span) = v.span() {
-            s.heartbeat_timeout = span
+            s.heartbeat_timeout = span;
         }
     ),
     setting!("heartbeat_interval_seconds", SPAN, "30", "how often agents are told to beat", |s, v| {
         if let Some(span) = v.span() {
-            s.heartbeat_interval = span
+            s.heartbeat_interval = span;
         }
     }),
     setting!(
@@ -179,12 +180,12 @@ pub const SETTINGS: &[Setting] = &[
         |s, v| s.start_timeout = v.span()
     ),
     setting!("timeout_seconds", SPAN, "3600", "longest attempt", |s, v| if let Some(span) = v.span() {
-        s.timeout = span
+        s.timeout = span;
     }),
     setting!(
         "stage_timeout_seconds",
         OPTIONAL_SPAN,
-        "longest (1 + max_retries) x timeout_seconds in the stage",
+        "the sum of (1 + max_retries) x timeout_seconds over the stage",
         "how long a stage's tasks may run in all; then they are ended without retry",
         |s, v| s.stage_timeout = v.span()
     ),
@@ -197,7 +198,7 @@ pub const SETTINGS: &[Setting] = &[
         "10",
         "between the request to end and the kill",
         |s, v| if let Some(span) = v.span() {
-            s.kill_grace = span
+            s.kill_grace = span;
         }
     ),
     setting!(
@@ -206,7 +207,7 @@ pub const SETTINGS: &[Setting] = &[
         "10",
         "an open batch closes when no spec has come for this long",
         |s, v| if let Some(span) = v.span() {
-            s.close_after = span
+            s.close_after = span;
         }
     ),
     setting!(
@@ -215,7 +216,7 @@ pub const SETTINGS: &[Setting] = &[
         "300",
         "without progress for this long a task is shown as stuck",
         |s, v| if let Some(span) = v.span() {
-            s.stuck_after = span
+            s.stuck_after = span;
         }
     ),
     setting!(
@@ -224,12 +225,12 @@ pub const SETTINGS: &[Setting] = &[
         "5",
         "a file that does not parse may still be written for this long",
         |s, v| if let Some(span) = v.span() {
-            s.settle = span
+            s.settle = span;
         }
     ),
     setting!("scan_interval_seconds", SPAN, "1", "between two full scans while tasks run", |s, v| {
         if let Some(span) = v.span() {
-            s.scan_interval = span
+            s.scan_interval = span;
         }
     }),
     setting!(
@@ -238,7 +239,7 @@ pub const SETTINGS: &[Setting] = &[
         "5",
         "between two full scans while nothing runs",
         |s, v| if let Some(span) = v.span() {
-            s.idle_scan = span
+            s.idle_scan = span;
         }
     ),
     setting!(
@@ -247,7 +248,7 @@ pub const SETTINGS: &[Setting] = &[
         "30",
         "between two dashboards where the output is not a terminal",
         |s, v| if let Some(span) = v.span() {
-            s.dashboard_interval = span
+            s.dashboard_interval = span;
         }
     ),
     setting!(
@@ -263,16 +264,16 @@ pub const SETTINGS: &[Setting] = &[
         "64",
         "how many attempts may run on the whole bus at once",
         |s, v| if let Some(count) = v.count() {
-            s.max_running = count
+            s.max_running = count;
         }
     ),
     setting!(
         "max_retries",
-        SettingKind::Count { least: 0, most: 10 },
+        SettingKind::Count { least: 0, most: RETRIES_MAX as u64 },
         "2",
         "tries after the first",
         |s, v| if let Some(count) = v.count() {
-            s.max_retries = count
+            s.max_retries = count;
         }
     ),
     setting!(
@@ -281,7 +282,7 @@ pub const SETTINGS: &[Setting] = &[
         "1",
         "before the first retry",
         |s, v| if let Some(span) = v.span() {
-            s.backoff.first = span
+            s.backoff.first = span;
         }
     ),
     setting!(
@@ -290,7 +291,7 @@ pub const SETTINGS: &[Setting] = &[
         "2",
         "how much longer before each further retry",
         |s, v| if let Some(number) = v.number() {
-            s.backoff.factor = number
+            s.backoff.factor = number;
         }
     ),
     setting!(
@@ -299,7 +300,7 @@ pub const SETTINGS: &[Setting] = &[
         "100",
         "longest delay before a retry",
         |s, v| if let Some(span) = v.span() {
-            s.backoff.longest = span
+            s.backoff.longest = span;
         }
     ),
     setting!(
@@ -308,7 +309,7 @@ pub const SETTINGS: &[Setting] = &[
         "serialise",
         "what to do about tasks that declare the same file and could run at the same time",
         |s, v| if let Some(policy) = OnFileConflict::parse(&v.word()) {
-            s.on_file_conflict = policy
+            s.on_file_conflict = policy;
         }
     ),
     setting!(
@@ -317,7 +318,7 @@ pub const SETTINGS: &[Setting] = &[
         "claimed",
         "the least evidence with which a task may succeed",
         |s, v| if let Some(grade) = Grade::parse(&v.word()) {
-            s.require = grade
+            s.require = grade;
         }
     ),
     setting!(

@@ -8,6 +8,9 @@ use serde_json::{Map, Value};
 use super::clock::Seconds;
 use super::id::TaskKey;
 
+/// Most tries after the first: more would hide what is broken.
+pub const RETRIES_MAX: u32 = 10;
+
 /// What kind of agent a task is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -49,6 +52,17 @@ pub struct Gate {
     pub text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+}
+
+impl Gate {
+    pub fn of(text: String) -> Self {
+        let quoted = text.trim().strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
+        let command = quoted
+            .map(str::trim)
+            .filter(|command| !command.is_empty() && !command.contains('`'))
+            .map(str::to_owned);
+        Gate { text, command }
+    }
 }
 
 /// The clocks and bounds of one task, resolved from its spec, its batch and the settings at acceptance,

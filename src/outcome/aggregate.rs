@@ -16,7 +16,6 @@ use crate::model::state::{BatchState, LateResult, Outcome, Phase, TaskIx};
 use crate::view::words::{Word, counted};
 
 use super::conflict::{Conflict, conflicts};
-use super::status::batch_status;
 use super::task_result::{Span, TaskResult, task_result};
 
 /// Fields that differ between two runs of the same story. No other field holds a measured time.
@@ -82,7 +81,7 @@ pub fn batch_result(state: &BatchState, claims: &HashMap<TaskIx, Claim>) -> Batc
     let elapsed = finished_at.map_or(0.0, |at| at.seconds_since(state.accepted_at));
     BatchResult {
         batch_id: state.batch.id.to_json(),
-        status: batch_status(state).word(),
+        status: state.status().word(),
         stage: stages_completed,
         completed_tasks: named(state, Word::Completed),
         failed_tasks: named(state, Word::Failed),
@@ -165,7 +164,7 @@ fn cost(tokens: u64, price_per_million: f64) -> f64 {
 fn told_late(state: &BatchState, late: &LateResult) -> Late {
     Late {
         task_id: state.tasks[late.task].spec.task_id.clone(),
-        attempt: late.attempt.map(|attempt| attempt.number()),
+        attempt: late.attempt.map(super::super::model::id::Attempt::number),
         reason: late_reason(&late.because),
     }
 }

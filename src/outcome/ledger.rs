@@ -8,8 +8,6 @@ use crate::view::escape::one_line;
 use crate::view::snapshot::{Counts, note};
 use crate::view::words::{Word, attempts_max, grouped};
 
-use super::status::batch_status;
-
 /// Rows of one batch; beyond it those that completed are only counted.
 const ROWS_MAX: usize = 200;
 /// Archived batches that are still told.
@@ -20,7 +18,7 @@ pub fn ledger(active: &[&BatchState], archived: &[&BatchState]) -> String {
     let mut lines = vec![
         "# Ledger".to_owned(),
         String::new(),
-        "Made by the watcher from the journals. What is written here by hand is lost.".to_owned(),
+        "Made by the watcher from the journals. What is written here by hand is moved aside.".to_owned(),
         String::new(),
         "## Active batches".to_owned(),
         String::new(),
@@ -83,7 +81,7 @@ fn row(state: &BatchState, ix: TaskIx) -> String {
 fn tell_archived(lines: &mut Vec<String>, state: &BatchState) {
     let (status, ended) = match state.finished {
         Some((status, at)) => (status, format!(", ended {}", at.rfc3339())),
-        None => (batch_status(state), String::new()),
+        None => (state.status(), String::new()),
     };
     lines.push(format!("- Batch {}: {}{ended} ({})", state.batch.id, status.word(), counts(state).told()));
     if status == BatchStatus::Success {
@@ -132,7 +130,7 @@ mod tests {
         let expected = "\
 # Ledger
 
-Made by the watcher from the journals. What is written here by hand is lost.
+Made by the watcher from the journals. What is written here by hand is moved aside.
 
 ## Active batches
 

@@ -1,25 +1,6 @@
-//! How a batch ended, by rule, and the exit code that tells it to scripts.
+//! The exit code by which a batch tells scripts how it ended.
 
 use crate::model::event::BatchStatus;
-use crate::model::state::{BatchState, Outcome, Phase};
-
-/// The status that a batch has once all its tasks have ended. A batch that nobody gave a task achieved
-/// nothing, and is a failure.
-pub fn batch_status(state: &BatchState) -> BatchStatus {
-    let succeeded =
-        state.tasks.iter().filter(|task| matches!(task.phase, Phase::Done(Outcome::Succeeded))).count();
-    if state.cancel.is_some() {
-        BatchStatus::Cancelled
-    } else if state.timed_out {
-        BatchStatus::Timeout
-    } else if succeeded == 0 {
-        BatchStatus::Failure
-    } else if succeeded == state.tasks.len() {
-        BatchStatus::Success
-    } else {
-        BatchStatus::PartialSuccess
-    }
-}
 
 /// What a process that followed the batch to its end returns.
 pub fn exit_code(status: BatchStatus) -> u8 {
@@ -39,7 +20,7 @@ mod tests {
 
     fn check(script: &str, status: BatchStatus, code: u8) {
         let scene = Scene::of("1; 2<-1", script);
-        assert_eq!(batch_status(&scene.state), status, "{script}");
+        assert_eq!(scene.state.status(), status, "{script}");
         assert_eq!(exit_code(status), code);
     }
 

@@ -119,6 +119,8 @@ impl<'a> Teller<'a> {
     fn tell(&self, entry: &Entry, was_live: bool) -> Option<String> {
         match entry.event.task() {
             Some(key) if key == self.key => Some(sentence::own(&self.past, self.task()?, entry)),
+            // What others do after the task has ended is not part of its story.
+            Some(_) if self.task().is_some_and(|ix| self.past.tasks[ix].is_done()) => None,
             Some(key) if self.dependencies.contains(key) => self.tell_dependency(key, &entry.event),
             Some(key) if Some(key) == self.cause => self.tell_failure(key, &entry.event),
             Some(_) => None,
@@ -202,7 +204,7 @@ impl<'a> Teller<'a> {
         }
         match (&held, &self.held) {
             (Some((label, file)), _) => {
-                self.say(entry, format!("ready, but {label} holds {file}: they run one after the other"))
+                self.say(entry, format!("ready, but {label} holds {file}: they run one after the other"));
             }
             (None, Some((label, file))) if self.past.tasks[ix].phase == Phase::Ready => {
                 self.say(entry, format!("{label} no longer holds {file}"));

@@ -19,7 +19,6 @@ use crate::view::words::{
 use super::aggregate::{BatchResult, batch_result};
 use super::conflict::Conflict;
 use super::next_steps::next_steps;
-use super::status::batch_status;
 use super::task_result::TaskResult;
 
 /// Columns of the rules above and below.
@@ -56,7 +55,7 @@ fn headline(state: &BatchState) -> String {
     if !state.is_settled() {
         return format!("Batch {id} In Progress");
     }
-    match batch_status(state) {
+    match state.status() {
         BatchStatus::Success => format!("Batch {id} Completed Successfully"),
         BatchStatus::PartialSuccess => format!("Batch {id} Completed Partially"),
         BatchStatus::Failure => format!("Batch {id} Failed"),
@@ -85,7 +84,7 @@ fn status_line(state: &BatchState, result: &BatchResult) -> String {
     if !state.is_settled() {
         return "Status: IN PROGRESS".to_owned();
     }
-    let word = batch_shown(batch_status(state));
+    let word = batch_shown(state.status());
     match result.evidence {
         Some(Grade::Claimed) => format!("Status: {word} (claimed)"),
         _ => format!("Status: {word}"),

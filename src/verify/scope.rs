@@ -3,25 +3,14 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
 use super::inside;
-use crate::bus::{Disk, Look, NodeKind};
+use crate::bus::disk::WireLook;
+use crate::bus::{Disk, Look};
 use crate::model::{Task, Verdict};
 
 /// How the declared files looked; `None` where there was nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Scope(BTreeMap<String, Option<Look>>);
-
-/// The same as JSON holds it, in the attempt's `before.json`.
-#[derive(Serialize, Deserialize)]
-struct WireLook {
-    kind: String,
-    inode: u64,
-    size: u64,
-    modified_ns: String,
-    changed_ns: String,
-}
 
 impl Scope {
     /// `None` if the file is not in the scope; else what it looked like, if it was there.
@@ -46,31 +35,6 @@ impl Scope {
     }
 }
 
-impl WireLook {
-    fn of(look: &Look) -> Self {
-        WireLook {
-            kind: look.kind.word().to_owned(),
-            inode: look.inode,
-            size: look.size,
-            // As text: JSON numbers do not hold nanoseconds since 1970 exactly everywhere.
-            modified_ns: look.modified_ns.to_string(),
-            changed_ns: look.changed_ns.to_string(),
-        }
-    }
-
-    fn to_look(&self) -> Option<Look> {
-        let kinds = [NodeKind::File, NodeKind::Directory, NodeKind::Symlink, NodeKind::Special];
-        Some(Look {
-            kind: kinds.into_iter().find(|kind| kind.word() == self.kind)?,
-            inode: self.inode,
-            size: self.size,
-            modified_ns: self.modified_ns.parse().ok()?,
-            changed_ns: self.changed_ns.parse().ok()?,
-            links: 1,
-        })
-    }
-}
-
 /// Looks at every declared file before an attempt begins.
 pub fn record_scope(disk: &impl Disk, root: &Path, task: &Task) -> Scope {
     let look = |file: &String| {
@@ -82,7 +46,7 @@ pub fn record_scope(disk: &impl Disk, root: &Path, task: &Task) -> Scope {
 }
 
 /// Notes what was touched without being claimed, and what was declared but not touched.
-pub fn add_drift(
+pub(super) fn add_drift(
     disk: &impl Disk,
     root: &Path,
     task: &Task,
@@ -105,6 +69,7 @@ pub fn add_drift(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bus::NodeKind;
 
     #[test]
     fn a_scope_survives_its_file() {

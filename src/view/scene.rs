@@ -151,7 +151,7 @@ impl Scene {
                 self.happen(seconds, Event::Offered { task, attempt });
             }
             ("start", [name]) => {
-                self.about(seconds, name, |task, attempt| Event::Started { task, attempt, sign: Sign::Beat })
+                self.about(seconds, name, |task, attempt| Event::Started { task, attempt, sign: Sign::Beat });
             }
             ("take", [name, by]) => {
                 let sign = Sign::Take { by: (*by).to_owned() };

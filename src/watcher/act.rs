@@ -3,20 +3,19 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use serde::Serialize;
-
 use super::look::identity_of;
 use super::{Context, TurnError};
 use crate::bus::disk::{BusError, rename_if_present};
 use crate::bus::layout::{AttemptPaths, BatchPaths};
-use crate::bus::{self, Content, Disk, Durability};
+use crate::bus::{self, Content, Disk, Durability, NodeKind};
 use crate::decide::Now;
-use crate::format::{result, spec};
+use crate::format::{heartbeat, result, spec};
 use crate::model::event::{Event, LateBecause};
 use crate::model::state::{BatchState, TaskIx, TaskState};
-use crate::model::{Attempt, Claim, Defect, TaskKey};
+use crate::model::{Attempt, Claim, Defect, Place, TaskKey, Tick, WallTime};
 use crate::outcome::aggregate;
 use crate::verify;
+use crate::view::snapshot::{Live, Snapshot};
 
 /// Performs what one event means.
 pub fn perform<D: Disk>(
@@ -26,11 +25,11 @@ pub fn perform<D: Disk>(
     event: &Event,
     now: Now,
 ) -> Result<(), TurnError> {
-    let task_of = |key: &TaskKey| state.find(key.as_str()).map(|ix| &state.tasks[ix]);
+    let task_of = |key: &TaskKey| state.find_key(key).map(|ix| &state.tasks[ix]);
     match event {
         Event::Offered { task, attempt } => {
             let Some(task) = task_of(task) else { return Ok(()) };
-            publish_offer(context, paths, state, task, *attempt)
+            publish_offer(context, paths, state, task, *attempt, now)
         }
         Event::Joined { task } => keep_dropped_spec(context, paths, &task.key),
         Event::SpecRefused { task, sha256, defects } => {
@@ -43,12 +42,14 @@ pub fn perform<D: Disk>(
         Event::ResultRefused { task, sha256, defects, .. } => {
             tell_agent(context, paths, task, sha256, defects, now)
         }
-        Event::Succeeded { task, attempt } => clear_away(context, paths, task, *attempt),
+        Event::Succeeded { task, attempt } => clear_away(context, paths, task, *attempt, now),
         Event::AttemptFailed { task, attempt, .. } => {
-            clear_away(context, paths, task, *attempt)?;
-            put_unfinished_result_away(context, paths, task, *attempt)
+            clear_away(context, paths, task, *attempt, now)?;
+            put_unfinished_result_away(context, paths, task, *attempt, now)
         }
-        Event::Late { task, sha256, because, .. } => keep_late(context, paths, state, task, sha256, because),
+        Event::Late { task, sha256, because, .. } => {
+            keep_late(context, paths, state, task, (sha256, because), now)
+        }
         Event::Finished { .. } => conclude(context, paths, state),
         Event::Accepted { .. }
         | Event::Resumed { .. }
@@ -67,30 +68,39 @@ fn publish_offer<D: Disk>(
     state: &BatchState,
     task: &TaskState,
     attempt: Attempt,
+    now: Now,
 ) -> Result<(), TurnError> {
     let disk = context.disk;
     let key = &task.spec.key;
     let folder = paths.attempt(key, attempt);
-    let was_begun = exists(context, &folder.spec())?;
-    if was_begun && shows_work(context, paths, &folder, key, attempt)? {
+    // Our own copy comes last: where it is, the offer was complete, and a missing spec was removed by its
+    // agent, or lost with the power before anybody came.
+    let was_complete = exists(context, &folder.spec())?;
+    let bytes = render_spec(paths, state, task, attempt);
+    if was_complete
+        && (holds(context, &paths.spec(key), bus::SPEC_BYTES_MAX, &bus::sha256(&bytes))?
+            || shows_work(context, paths, &folder, key, attempt)?)
+    {
         return Ok(());
     }
     disk.make_dirs(folder.dir()).map_err(BusError::of("make", folder.dir()))?;
     if let Some(previous) = task.tries.iter().rev().find(|one| one.attempt < attempt) {
         // A given-up agent may have beaten since: that is not a beat of this attempt.
-        clear_away(context, paths, key, previous.attempt)?;
+        clear_away(context, paths, key, previous.attempt, now)?;
     }
     if !task.spec.files_modified.is_empty() && !exists(context, &folder.before())? {
         let scope = verify::record_scope(disk, context.layout.root(), &task.spec);
         publish(context, &folder.before(), &scope.to_bytes(), Durability::Unsynced)?;
     }
-    let bytes = render_spec(paths, state, task, attempt);
-    if !was_begun {
+    let heartbeat = paths.heartbeat(key);
+    make_way(context, &heartbeat, now)?;
+    make_way(context, &paths.spec(key), now)?;
+    disk.create_empty(&heartbeat).map_err(BusError::of("create", &heartbeat))?;
+    publish(context, &paths.spec(key), &bytes, Durability::Unsynced)?;
+    if !was_complete {
         publish(context, &folder.spec(), &bytes, Durability::Unsynced)?;
     }
-    let heartbeat = paths.heartbeat(key);
-    disk.create_empty(&heartbeat).map_err(BusError::of("create", &heartbeat))?;
-    publish(context, &paths.spec(key), &bytes, Durability::Unsynced)
+    Ok(())
 }
 
 fn render_spec(paths: &BatchPaths, state: &BatchState, task: &TaskState, attempt: Attempt) -> Vec<u8> {
@@ -119,10 +129,23 @@ fn shows_work<D: Disk>(
     attempt: Attempt,
 ) -> Result<bool, TurnError> {
     let heartbeat = paths.heartbeat(key);
-    let look = context.disk.look(&heartbeat).map_err(BusError::of("look at", &heartbeat))?;
-    Ok(look.is_some_and(|look| look.size > 0)
-        || exists(context, &paths.result(key))?
-        || exists(context, &folder.result())?
+    let content =
+        context.disk.read(&heartbeat, bus::HEARTBEAT_BYTES_MAX).map_err(BusError::of("read", &heartbeat))?;
+    let beats = match &content {
+        // One that was given up may beat on: that says nothing about this attempt.
+        Content::Bytes { bytes, .. } => {
+            heartbeat::read(bytes).is_ok_and(|beat| beat.attempt.is_none_or(|said| said == attempt))
+        }
+        _ => false,
+    };
+    // An empty result is what a loss of power leaves of one: nobody can go on from it.
+    let holds_bytes = |path: &Path| -> Result<bool, TurnError> {
+        let look = context.disk.look(path).map_err(BusError::of("look at", path))?;
+        Ok(look.is_some_and(|look| look.size > 0))
+    };
+    Ok(beats
+        || holds_bytes(&paths.result(key))?
+        || holds_bytes(&folder.result())?
         || exists(context, &paths.take(key, attempt))?)
 }
 
@@ -135,7 +158,9 @@ fn keep_dropped_spec<D: Disk>(
     let folder = paths.attempt(key, Attempt::FIRST);
     disk_make(context, folder.dir())?;
     if !exists(context, &folder.dropped_spec())? {
-        move_away(context, &paths.spec(key), &folder.dropped_spec())?;
+        let from = paths.spec(key);
+        rename_if_present(context.disk, &from, &folder.dropped_spec(), Durability::Synced)
+            .map_err(BusError::of("move", &from))?;
     }
     Ok(())
 }
@@ -149,22 +174,21 @@ fn tell_agent<D: Disk>(
     defects: &[Defect],
     now: Now,
 ) -> Result<(), TurnError> {
-    #[derive(Serialize)]
-    struct ResultError<'a> {
-        task: &'a TaskKey,
-        refused: &'static str,
-        defects: &'a [Defect],
-    }
     let path = paths.result(key);
-    if !holds(context, &path, bus::RESULT_BYTES_MAX, sha256)? {
-        return Ok(());
+    // First away with it: an agent that reads the error writes its next result at once, maybe in place.
+    if holds(context, &path, bus::RESULT_BYTES_MAX, sha256)?
+        && let Some(target) = bus::quarantine::refuse(context.disk, context.layout, &path, defects, now.wall)?
+        && !holds(context, &target, bus::RESULT_BYTES_MAX, sha256)?
+        && !exists(context, &path)?
+    {
+        // It was rewritten in that very moment: what lies there now was never refused.
+        move_away(context, &target, &path, now)?;
+        let reason = bus::layout::reason_beside(&target);
+        return Ok(context.disk.remove_file(&reason).map_err(BusError::of("remove", &reason))?);
     }
-    let error = ResultError { task: key, refused: "write the result again, corrected", defects };
-    let mut bytes = serde_json::to_vec_pretty(&error).expect("an error file has only string keys");
-    bytes.push(b'\n');
-    publish(context, &paths.result_error(key), &bytes, Durability::Unsynced)?;
-    bus::quarantine::refuse(context.disk, context.layout, &path, defects, now.wall)?;
-    Ok(())
+    let bytes = bus::quarantine::reason_bytes(context.layout, &path, defects, now.wall);
+    make_way(context, &paths.result_error(key), now)?;
+    publish(context, &paths.result_error(key), &bytes, Durability::Unsynced)
 }
 
 /// Moves what an ended attempt left in the batch's directory into its folder.
@@ -173,12 +197,13 @@ fn clear_away<D: Disk>(
     paths: &BatchPaths,
     key: &TaskKey,
     attempt: Attempt,
+    now: Now,
 ) -> Result<(), TurnError> {
     let folder = paths.attempt(key, attempt);
-    move_away(context, &paths.spec(key), &folder.withdrawn_spec())?;
-    move_away(context, &paths.heartbeat(key), &folder.heartbeat())?;
-    move_away(context, &paths.take(key, attempt), &folder.take())?;
-    move_away(context, &paths.result_error(key), &folder.result_error())
+    move_away(context, &paths.spec(key), &folder.withdrawn_spec(), now)?;
+    move_away(context, &paths.heartbeat(key), &folder.heartbeat(), now)?;
+    move_away(context, &paths.take(key, attempt), &folder.take(), now)?;
+    move_away(context, &paths.result_error(key), &folder.result_error(), now)
 }
 
 /// A drop box that does not hold a result goes with its attempt; one that does is late, and decided next.
@@ -187,6 +212,7 @@ fn put_unfinished_result_away<D: Disk>(
     paths: &BatchPaths,
     key: &TaskKey,
     attempt: Attempt,
+    now: Now,
 ) -> Result<(), TurnError> {
     let path = paths.result(key);
     let content = context.disk.read(&path, bus::RESULT_BYTES_MAX).map_err(BusError::of("read", &path))?;
@@ -194,7 +220,7 @@ fn put_unfinished_result_away<D: Disk>(
     if is_result || matches!(content, Content::Absent) {
         return Ok(());
     }
-    move_away(context, &path, &paths.attempt(key, attempt).unfinished_result())
+    move_away(context, &path, &paths.attempt(key, attempt).unfinished_result(), now)
 }
 
 /// Keeps a late result with the reason beside it.
@@ -203,23 +229,24 @@ fn keep_late<D: Disk>(
     paths: &BatchPaths,
     state: &BatchState,
     key: &TaskKey,
-    sha256: &str,
-    because: &LateBecause,
+    (sha256, because): (&str, &LateBecause),
+    now: Now,
 ) -> Result<(), TurnError> {
     let short: String = sha256.chars().filter(char::is_ascii_alphanumeric).take(12).collect();
-    let target = paths.late().join(format!("task-{key}.{short}.result.json"));
-    if exists(context, &target)? {
-        return Ok(());
-    }
+    let target = paths.late_result(key, &short);
     disk_make(context, &paths.late())?;
-    let attempts = state.find(key.as_str()).map(|ix| state.tasks[ix].tries.as_slice()).unwrap_or_default();
-    let collected = attempts.iter().map(|one| paths.attempt(key, one.attempt).result());
-    for place in std::iter::once(paths.result(key)).chain(collected) {
+    let task = state.find_key(key).map(|ix| &state.tasks[ix]);
+    let attempts = task.map(|task| task.tries.as_slice()).unwrap_or_default();
+    // The same bytes may also be the result that counts: that one stays where it is.
+    let counts = task.and_then(|task| task.collected.as_ref()).map(|collected| collected.attempt);
+    let taken = attempts.iter().map(|one| one.attempt).filter(|attempt| Some(*attempt) != counts);
+    let taken = taken.map(|attempt| paths.attempt(key, attempt).result());
+    for place in std::iter::once(paths.result(key)).chain(taken) {
         if holds(context, &place, bus::RESULT_BYTES_MAX, sha256)? {
             let mut reason = serde_json::to_vec_pretty(because).expect("a reason has only string keys");
             reason.push(b'\n');
-            publish(context, &bus::quarantine::reason_beside(&target), &reason, Durability::Unsynced)?;
-            return move_away(context, &place, &target);
+            publish(context, &bus::layout::reason_beside(&target), &reason, Durability::Unsynced)?;
+            return move_away(context, &place, &target, now);
         }
     }
     Ok(())
@@ -232,10 +259,17 @@ fn conclude<D: Disk>(
     state: &BatchState,
 ) -> Result<(), TurnError> {
     let id = &state.batch.id;
+    let archive = context.layout.archived(id);
+    if exists(context, &archive.journal())? && !exists(context, &paths.journal())? {
+        // The move took effect although it said that it failed: there is nothing left here to read.
+        return Ok(());
+    }
     let claims = collected_claims(context.disk, paths, state)?;
     let bytes = aggregate::canonical_bytes(state, &claims);
     publish(context, &context.layout.batch_result(id), &bytes, Durability::Synced)?;
-    let archive = context.layout.archived(id);
+    let ended_at = state.finished.map_or(WallTime::default(), |(_, at)| at);
+    let last = Snapshot::of(state, &Live::default(), Tick(0), ended_at);
+    publish(context, &paths.status(), &last.status_json(), Durability::Unsynced)?;
     context.disk.move_tree(paths.dir(), archive.dir()).map_err(BusError::of("archive", paths.dir()))?;
     Ok(())
 }
@@ -284,11 +318,45 @@ fn publish<D: Disk>(
     bytes: &[u8],
     durability: Durability,
 ) -> Result<(), TurnError> {
-    Ok(context.disk.publish(path, bytes, durability).map_err(BusError::of("publish", path))?)
+    match context.disk.publish(path, bytes, durability) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::IsADirectory => {
+            let message = "a directory stands where a file of the bus belongs";
+            let defect = Defect::new("in_the_way", Place::File, message, "leave the names of the bus to it");
+            bus::quarantine::refuse(context.disk, context.layout, path, &[defect], WallTime::default())?;
+            Ok(context.disk.publish(path, bytes, durability).map_err(BusError::of("publish", path))?)
+        }
+        Err(error) => Err(BusError::of("publish", path)(error).into()),
+    }
 }
 
-fn move_away<D: Disk>(context: &Context<'_, D>, from: &Path, to: &Path) -> Result<(), TurnError> {
-    rename_if_present(context.disk, from, to, Durability::Unsynced).map_err(BusError::of("move", from))?;
+/// Moves a file into its attempt's folder; what does not fit there is refused.
+fn move_away<D: Disk>(context: &Context<'_, D>, from: &Path, to: &Path, now: Now) -> Result<(), TurnError> {
+    use std::io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, IsADirectory, NotADirectory};
+    match rename_if_present(context.disk, from, to, Durability::Unsynced) {
+        Ok(_) => Ok(()),
+        Err(error)
+            if matches!(error.kind(), AlreadyExists | DirectoryNotEmpty | IsADirectory | NotADirectory) =>
+        {
+            put_aside(context, from, now)
+        }
+        Err(error) => Err(BusError::of("move", from)(error).into()),
+    }
+}
+
+/// Clears a place that the watcher is about to write: only a plain file may stand there.
+fn make_way<D: Disk>(context: &Context<'_, D>, path: &Path, now: Now) -> Result<(), TurnError> {
+    let look = context.disk.look(path).map_err(BusError::of("look at", path))?;
+    match look {
+        Some(look) if look.kind != NodeKind::File => put_aside(context, path, now),
+        _ => Ok(()),
+    }
+}
+
+fn put_aside<D: Disk>(context: &Context<'_, D>, path: &Path, now: Now) -> Result<(), TurnError> {
+    let message = "stands where the watcher keeps a file";
+    let defect = Defect::new("in_the_way", Place::File, message, "write regular files only");
+    bus::quarantine::refuse(context.disk, context.layout, path, &[defect], now.wall)?;
     Ok(())
 }
 

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bus::disk::BusError;
+use super::settle::Remembered;
+use crate::bus::disk::{BusError, WireLook};
 use crate::bus::{Content, Disk, Durability, Layout, NOTE_BYTES_MAX};
 use crate::model::{Attempt, BatchId, TaskKey, Tick};
 
@@ -41,6 +42,12 @@ impl ActiveClock {
         passed - counted
     }
 
+    /// Active time never goes back: the journals may know of a later moment than the clock's own file,
+    /// which is not synced.
+    pub fn catch_up(&mut self, latest: Tick) {
+        self.active_ms = self.active_ms.max(latest.0);
+    }
+
     /// Lets time pass for nobody: the watcher could not work.
     pub fn skip_to(&mut self, monotonic_ms: u64) {
         self.monotonic_ms = monotonic_ms;
@@ -54,8 +61,7 @@ pub struct SeenBeat {
     pub since: Tick,
     pub has_beaten: bool,
     pub looks: u32,
-    /// Inode, size, modification and change time.
-    pub look: Option<(u64, u64, String, String)>,
+    pub look: Option<WireLook>,
 }
 
 /// What is kept between two watchers: how far active time has come, and what the last pass saw.
@@ -66,8 +72,14 @@ pub struct ClockFile {
     pub boot_id: Option<String>,
     #[serde(default)]
     pub monotonic_ms: u64,
+    /// Written by a pass of `watch --once`, so that the time until the next one counts.
+    #[serde(default)]
+    pub by_pass: bool,
     #[serde(default)]
     pub seen: BTreeMap<BatchId, BTreeMap<TaskKey, SeenBeat>>,
+    /// Files that the last pass could not read yet.
+    #[serde(default)]
+    pub settling: Vec<Remembered>,
 }
 
 /// Reads the clock's file; what cannot be read is made again.

@@ -20,7 +20,7 @@ use crate::model::{BatchId, Defect, Event, Place, TaskKey};
 /// What is remembered of files that are still being written.
 #[derive(Default)]
 pub(super) struct Intake {
-    settling: Settling,
+    pub(super) settling: Settling,
     /// Highest numbered batch that was ever seen; found once, then kept.
     highest: Option<u64>,
 }
@@ -45,20 +45,31 @@ pub struct Refusal {
 impl<D: Disk> Watcher<D> {
     /// Looks at the inbox and at specs that lie loose in `tasks/`.
     pub(super) fn take_in(&mut self, now: Now, report: &mut TurnReport) -> Result<(), TurnError> {
+        let disk = &self.disk;
+        self.intake.settling.keep_only(|path| !matches!(disk.look(path), Ok(None)));
         for (dir, is_inbox) in [(self.layout.inbox(), true), (self.layout.tasks(), false)] {
             let mut listed = self.disk.list(&dir).map_err(BusError::of("list", &dir))?;
             listed.sort_by(|a, b| a.name.cmp(&b.name));
             for entry in listed {
                 let name = entry.name.to_string_lossy().into_owned();
-                let is_message = !layout::is_dropping(&name)
-                    && (is_inbox || (entry.kind != NodeKind::Directory && name.ends_with(".json")));
+                let is_message = match is_inbox {
+                    true => !layout::is_dropping(&name),
+                    false => entry.kind != NodeKind::Directory && layout::is_loose_spec(&name),
+                };
                 if !is_message {
                     continue;
                 }
                 let path = dir.join(&entry.name);
-                match is_inbox {
-                    true => self.take_request(&path, name, now, report)?,
-                    false => self.take_loose_spec(&path, name, now, report)?,
+                let taken = match (entry.name.to_str(), is_inbox) {
+                    (None, _) => self.turn_away(&path, name, vec![bad_name()], now, report),
+                    (_, true) => self.take_request(&path, name, now, report),
+                    (_, false) => self.take_loose_spec(&path, name, now, report),
+                };
+                match taken {
+                    Err(error @ TurnError::Superseded { .. }) => return Err(error),
+                    // One file that cannot be taken keeps no other waiting.
+                    Err(error) => self.tell_once(format!("{}: {error}", path.display())),
+                    Ok(()) => {}
                 }
             }
         }
@@ -80,13 +91,14 @@ impl<D: Disk> Watcher<D> {
                 if self.was_accepted_already(&name, bytes)? {
                     return Ok(());
                 }
-                self.draft(&name, bytes, now)?
+                self.draft(&name, bytes, now)?.and_then(|batch| self.without_commands(batch))
             }
             other => Err(vec![unreadable(other, bus::PLAN_BYTES_MAX)]),
         };
         match drafted {
+            // Half a Markdown plan reads like a whole one: it must be at rest, or nobody can be writing it.
             Ok(batch)
-                if self.disk.has_writer(path) == Some(true) && !self.is_at_rest(path, &content, now) =>
+                if self.disk.has_writer(path) != Some(false) && !self.is_at_rest(path, &content, now) =>
             {
                 log::debug!("{}: still being written, would be batch {}", path.display(), batch.id);
             }
@@ -123,7 +135,7 @@ impl<D: Disk> Watcher<D> {
             Ok((batch, key)) => {
                 let paths = self.layout.batch(&batch);
                 self.disk.make_dirs(paths.dir()).map_err(BusError::of("make", paths.dir()))?;
-                rename_if_present(&self.disk, path, &paths.spec(&key), Durability::Unsynced)
+                rename_if_present(&self.disk, path, &paths.spec(&key), Durability::Synced)
                     .map_err(BusError::of("move", path))?;
                 self.intake.settling.forget(path);
                 report.accepted.push(Accepted { name, batch });
@@ -152,20 +164,33 @@ impl<D: Disk> Watcher<D> {
             Err(defect) => {
                 let message = format!("the batch's id loose-{} {defect}", task.task_id);
                 return Ok(Err(vec![Defect::field(
-                    "id_rule",
+                    "bad_id",
                     "task_id",
                     message,
                     "choose a shorter task_id",
                 )]));
             }
         };
+        let key = TaskKey::parse(&task.task_id).unwrap_or(key);
+        if self.is_half_placed(&batch, &key)? {
+            return Ok(Ok((batch, key)));
+        }
         match self.objection_to_id(&batch)? {
             Some(defect) => Ok(Err(vec![defect])),
-            None => {
-                let key = TaskKey::parse(&task.task_id).unwrap_or(key);
-                Ok(Ok((batch, key)))
-            }
+            None => Ok(Ok((batch, key))),
         }
+    }
+
+    /// Whether a crash came between a loose spec's directory and the spec's move into it.
+    fn is_half_placed(&self, batch: &BatchId, key: &TaskKey) -> Result<bool, TurnError> {
+        let paths = self.layout.batch(batch);
+        let exists = |path: &Path| -> Result<bool, TurnError> {
+            Ok(self.disk.look(path).map_err(BusError::of("look at", path))?.is_some())
+        };
+        Ok(exists(paths.dir())?
+            && !exists(&paths.batch())?
+            && !exists(&paths.spec(key))?
+            && !exists(self.layout.archived(batch).dir())?)
     }
 
     /// Accepts a request that the caller holds in hand, without the inbox.
@@ -205,14 +230,31 @@ impl<D: Disk> Watcher<D> {
         Ok(Ok(plan.into_batch(context)))
     }
 
+    /// Whoever can write into the inbox may ask for work, not for commands.
+    fn without_commands(&self, batch: Batch) -> Result<Batch, Vec<Defect>> {
+        if self.settings.request_commands_always {
+            return Ok(batch);
+        }
+        let bring = batch.tasks.iter().filter(|task| task.command.is_some());
+        let defects: Vec<Defect> = bring
+            .map(|task| {
+                let message = format!("{} brings a command, and the inbox takes none", task.label());
+                let remedy = "run it with `wk run`, name an agent, or set request_commands = \"always\"";
+                Defect::new("command_not_allowed", Place::File, message, remedy)
+            })
+            .collect();
+        if defects.is_empty() { Ok(batch) } else { Err(defects) }
+    }
+
     /// What speaks against a batch of this id.
     fn objection_to_id(&self, id: &BatchId) -> Result<Option<Defect>, TurnError> {
         let exists = |path: &Path| -> Result<bool, TurnError> {
             Ok(self.disk.look(path).map_err(BusError::of("look at", path))?.is_some())
         };
+        let paths = self.layout.batch(id);
         let message = if exists(self.layout.archived(id).dir())? || exists(&self.layout.batch_result(id))? {
             format!("batch {id} was archived")
-        } else if exists(self.layout.batch(id).dir())? {
+        } else if exists(&paths.batch())? || self.has_specs(&paths)? {
             format!("batch {id} is already on this bus")
         } else {
             return Ok(None);
@@ -220,14 +262,23 @@ impl<D: Disk> Watcher<D> {
         Ok(Some(Defect::field("batch_exists", "batch_id", message, "choose another id, or leave it out")))
     }
 
+    /// Whether somebody has begun to drop specs there.
+    fn has_specs(&self, paths: &layout::BatchPaths) -> Result<bool, TurnError> {
+        match self.disk.list(paths.dir()) {
+            Ok(listed) => {
+                Ok(listed.iter().any(|entry| matches!(bus::BusName::of(&entry.name), bus::BusName::Spec(_))))
+            }
+            Err(error) if bus::disk::is_absent(&error) => Ok(false),
+            Err(error) => Err(BusError::of("list", paths.dir())(error).into()),
+        }
+    }
+
     /// The highest number that a batch of this bus ever had.
     fn highest_number(&mut self) -> Result<u64, TurnError> {
         let mut highest = self.intake.highest.unwrap_or(0);
         for dir in [self.layout.tasks(), self.layout.archive(), self.layout.results()] {
             for entry in self.disk.list(&dir).map_err(BusError::of("list", &dir))? {
-                let name = entry.name.to_string_lossy();
-                let stem = name.strip_suffix(".result.json").unwrap_or(&name);
-                if let Some(Ok(id)) = layout::batch_of_directory(std::ffi::OsStr::new(stem)) {
+                if let Some(id) = layout::batch_of_entry(&entry.name) {
                     highest = highest.max(id.number().unwrap_or(0));
                 }
             }
@@ -241,20 +292,22 @@ impl<D: Disk> Watcher<D> {
         let making = self.layout.batch_in_the_making(&batch.id);
         let (dir, control) = (making.dir().to_owned(), making.control());
         self.disk.make_dirs(&control).map_err(BusError::of("make", &control))?;
-        let bytes = serde_json::to_vec_pretty(&batch).expect("a batch has only string keys");
-        let path = making.batch();
-        self.disk.publish(&path, &bytes, Durability::Synced).map_err(BusError::of("publish", &path))?;
+        for path in [making.request(), making.journal()] {
+            // Left by an acceptance that was interrupted: it never was a batch.
+            if self.disk.look(&path).map_err(BusError::of("look at", &path))?.is_some() {
+                self.disk.remove_file(&path).map_err(BusError::of("remove", &path))?;
+            }
+        }
         if let Some(request) = request {
             let path = making.request();
             self.disk.publish(&path, request, Durability::Synced).map_err(BusError::of("publish", &path))?;
         }
-        let path = making.journal();
-        if self.disk.look(&path).map_err(BusError::of("look at", &path))?.is_some() {
-            // Left by an acceptance that was interrupted: it never was a batch.
-            self.disk.remove_file(&path).map_err(BusError::of("remove", &path))?;
-        }
         let stamp = Stamp { epoch: self.epoch, at: now.wall, clock: now.clock };
-        Journal::fresh(path).commit(&self.disk, stamp, &[Event::Accepted { tasks: batch.tasks.len() }])?;
+        let accepted = [Event::Accepted { tasks: batch.tasks.len() }];
+        Journal::fresh(making.journal()).commit(&self.disk, stamp, &accepted)?;
+        let bytes = serde_json::to_vec_pretty(&batch).expect("a batch has only string keys");
+        let path = making.batch();
+        self.disk.publish(&path, &bytes, Durability::Synced).map_err(BusError::of("publish", &path))?;
         let target = self.layout.batch(&batch.id);
         self.disk.move_tree(&dir, target.dir()).map_err(BusError::of("publish", target.dir()))?;
         Ok(())
@@ -297,7 +350,8 @@ impl<D: Disk> Watcher<D> {
         let from = self.layout.inbox().join(&batch.source.name);
         let content = self.disk.read(&from, bus::PLAN_BYTES_MAX).map_err(BusError::of("read", &from))?;
         if matches!(&content, Content::Bytes { bytes, .. } if bus::sha256(bytes) == batch.source.sha256) {
-            rename_if_present(&self.disk, &from, &request, Durability::Unsynced)
+            // Synced: a request that came back with the power would be done twice.
+            rename_if_present(&self.disk, &from, &request, Durability::Synced)
                 .map_err(BusError::of("move", &from))?;
         }
         Ok(())
@@ -341,25 +395,8 @@ impl<D: Disk> Watcher<D> {
     }
 
     fn open_batch(&self, id: &BatchId, now: Now) -> Batch {
-        let settings = &self.settings;
-        Batch {
-            version: 1,
-            id: id.clone(),
-            origin: Origin::Specs,
-            source: Source { name: format!("batch-{id}"), sha256: String::new() },
-            accepted_at: now.wall,
-            parallel_limit: settings.parallel_limit,
-            stage_timeout: settings.stage_timeout,
-            batch_timeout: settings.batch_timeout,
-            close_after: settings.close_after,
-            require: settings.require,
-            on_file_conflict: settings.on_file_conflict,
-            backoff: settings.backoff,
-            price_per_million_tokens: settings.price_per_million_tokens,
-            file_conflicts: Vec::new(),
-            warnings: Vec::new(),
-            tasks: Vec::new(),
-        }
+        let source = Source { name: format!("batch-{id}"), sha256: String::new() };
+        Batch::new(id.clone(), Origin::Specs, source, now.wall, &self.settings)
     }
 
     fn turn_away(
@@ -403,4 +440,8 @@ impl<D: Disk> Watcher<D> {
     pub(super) fn has_unsettled_intake(&self) -> bool {
         !self.intake.settling.is_empty()
     }
+}
+
+fn bad_name() -> Defect {
+    Defect::new("name_not_text", Place::File, "the file's name is not UTF-8", "give the file another name")
 }

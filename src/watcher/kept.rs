@@ -11,11 +11,11 @@ use super::{Context, TurnError, act, look};
 use crate::bus::disk::BusError;
 use crate::bus::journal::{Journal, JournalError, Stamp};
 use crate::bus::layout::BatchPaths;
-use crate::bus::{BusName, Content, Disk, Look, PLAN_BYTES_MAX};
-use crate::decide::{self, Now, Pulses};
+use crate::bus::{BusName, Content, Disk, Look, NodeKind, PLAN_BYTES_MAX};
+use crate::decide::{self, Census, Now, Pulses};
 use crate::model::event::{BatchStatus, Entry, Event};
-use crate::model::state::{BatchState, FoldError, TaskIx};
-use crate::model::{Batch, BatchId, Epoch};
+use crate::model::state::{BatchState, FoldError, Phase, TaskIx};
+use crate::model::{Batch, BatchId, Epoch, Tick};
 
 /// Which files a turn looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub enum Attention {
 /// A batch and everything remembered about it between two turns.
 pub struct Kept {
     pub state: BatchState,
+    /// The latest moment of active time that its journal knew when it was loaded.
+    latest_clock: Tick,
     pub pulses: Pulses,
     pub paths: BatchPaths,
     journal: Journal,
@@ -78,10 +80,11 @@ impl Kept {
         let mut kept = Kept {
             unexamined: state.live.iter().copied().collect(),
             state,
+            latest_clock: entries.iter().map(|entry| entry.clock).max().unwrap_or_default(),
             pulses: Pulses::default(),
             paths,
             journal,
-            owed: last_turn(&entries),
+            owed: Vec::new(),
             last_epoch: entries.last().map(|entry| entry.epoch),
             is_ahead: false,
             heartbeats: HashMap::new(),
@@ -89,26 +92,32 @@ impl Kept {
             held: BTreeSet::new(),
             odd_names: HashMap::new(),
         };
-        for task in kept.unexamined.clone() {
-            kept.follow(task, now);
-        }
+        kept.owed = owed_after(&kept.state, &entries);
+        kept.follow_all(now);
         Ok(kept)
     }
 
-    /// Says in the journal that this watcher goes on with what another one began.
+    pub(super) fn latest_clock(&self) -> Tick {
+        self.latest_clock
+    }
+
+    /// Gives every live attempt a full window from this moment on.
+    pub(super) fn look_afresh(&mut self, clock: Tick) {
+        self.pulses = Pulses::default();
+        let now = Now { clock, wall: Default::default() };
+        self.follow_all(now);
+    }
+
+    /// Completes what another watcher left: the effects of its last turn, or the very first line.
     pub fn resume<D: Disk>(&mut self, context: &Context<'_, D>, now: Now) -> Result<(), TurnError> {
         self.pay(context, now)?;
-        if self.state.finished.is_some() {
+        if self.last_epoch.is_some() {
             return Ok(());
         }
-        let event = match self.last_epoch {
-            Some(epoch) if epoch == context.epoch => return Ok(()),
-            Some(_) => Event::Resumed { running: self.state.live.len() },
-            None => Event::Accepted { tasks: self.state.tasks.len() },
-        };
-        let applied = self.state.apply_event(&event, now.clock, now.wall);
-        debug_assert!(applied.is_ok(), "these events name no task");
-        self.commit(context, now, std::slice::from_ref(&event))
+        let accepted = Event::Accepted { tasks: self.state.tasks.len() };
+        let applied = self.state.apply_event(&accepted, now.clock, now.wall);
+        debug_assert!(applied.is_ok(), "acceptance names no task");
+        self.commit(context, now, std::slice::from_ref(&accepted))
     }
 
     /// One turn.
@@ -116,8 +125,12 @@ impl Kept {
         &mut self,
         context: &Context<'_, D>,
         attention: &Attention,
+        elsewhere: Census,
         now: Now,
     ) -> Result<Turned, TurnError> {
+        if *attention == Attention::Full {
+            self.assert_in_place(context)?;
+        }
         if self.is_ahead {
             self.fall_back(context, now)?;
         }
@@ -126,18 +139,23 @@ impl Kept {
             return Ok(Turned { changed: false, finished: Some(status) });
         }
         let (mut observed, granted) = look::look(self, context, attention, now)?;
+        observed.elsewhere = elsewhere;
         if observed.full_scan {
             // Result beats death: whoever is about to be given up has its drop box looked at once more.
             for task in decide::condemned(&self.state, &self.pulses, now) {
                 look::look_at_result(self, context, task, now, &mut observed)?;
             }
         }
+        observed.has_coming_specs = self.has_coming_specs();
         let events = (context.heart)(&mut self.state, observed, &self.pulses, now);
         let changed = !events.is_empty();
         if changed {
             self.commit(context, now, &events)?;
+        }
+        self.unexamined.clear();
+        if changed {
             for task in events.iter().filter_map(Event::task) {
-                if let Some(task) = self.state.find(task.as_str()) {
+                if let Some(task) = self.state.find_key(task) {
                     self.follow(task, now);
                 }
             }
@@ -151,27 +169,69 @@ impl Kept {
         Ok(Turned { changed, finished: self.state.finished.map(|(status, _)| status) })
     }
 
+    /// How this batch's running attempts do.
+    pub fn census(&self, now: Now) -> Census {
+        decide::census(&self.state, &self.pulses, now)
+    }
+
+    /// After a time in which this batch could not be looked at, every attempt has a full window again.
+    pub fn forgive_silence(&mut self, now: Now) {
+        self.pulses.begin_again(now.clock);
+    }
+
     /// Whether something may go on at once, without waiting for an event.
     pub fn has_more(&self) -> bool {
-        !self.state.ready.is_empty()
-            && self.state.batch.parallel_limit.is_none()
+        let limit = self.state.batch.parallel_limit.map_or(usize::MAX, |limit| limit as usize);
+        self.state.finished.is_none()
+            && self.state.cancel.is_none()
+            && self.state.live.len() < limit
             && self.state.ready.iter().any(|task| self.state.held_back_by(*task).is_none())
     }
 
     /// Files that may still be written, by task.
     pub fn unsettled(&self) -> Vec<(TaskIx, String)> {
         let task_of = |path: &std::path::Path| match BusName::of(path.file_name()?) {
-            BusName::Result(key) => self.state.find(key.as_str()),
+            BusName::Result(key) => self.state.find_key(&key),
             _ => None,
         };
         let note = "its result is not complete yet";
         self.settling.paths().filter_map(|path| Some((task_of(path)?, note.to_owned()))).collect()
     }
 
+    fn has_coming_specs(&self) -> bool {
+        let is_spec =
+            |path: &std::path::Path| matches!(path.file_name().map(BusName::of), Some(BusName::Spec(_)));
+        self.settling.paths().any(is_spec)
+    }
+
     pub fn has_unsettled(&self) -> bool {
         !self.settling.is_empty()
     }
 
+    /// A directory that was moved away or replaced is not worked in: nothing is decided until it is back.
+    fn assert_in_place<D: Disk>(&self, context: &Context<'_, D>) -> Result<(), TurnError> {
+        if self.state.finished.is_some() {
+            return Ok(());
+        }
+        let dir = self.paths.dir();
+        let found = context.disk.look(dir).map_err(BusError::of("look at", dir))?;
+        let trouble = match found.map(|look| look.kind) {
+            Some(NodeKind::Directory) => {
+                let journal = self.paths.journal();
+                match context.disk.look(&journal).map_err(BusError::of("look at", &journal))? {
+                    Some(_) => return Ok(()),
+                    None if self.last_epoch.is_none() => return Ok(()),
+                    None => "its journal is gone; put the directory back as it was".to_owned(),
+                }
+            }
+            Some(kind) => format!("is {}, and is not followed; put the directory back", kind.word()),
+            None => "is gone; put the directory back".to_owned(),
+        };
+        let gone = std::io::Error::new(std::io::ErrorKind::NotFound, trouble);
+        Err(BusError::of("work in", dir)(gone).into())
+    }
+
+    /// Makes a turn's events durable. The first ones of a watcher say that it took over from another.
     fn commit<D: Disk>(
         &mut self,
         context: &Context<'_, D>,
@@ -181,7 +241,14 @@ impl Kept {
         self.is_ahead = true;
         context.assert_not_superseded()?;
         let stamp = Stamp { epoch: context.epoch, at: now.wall, clock: now.clock };
-        self.journal.commit(context.disk, stamp, events)?;
+        if self.last_epoch.is_some_and(|epoch| epoch != context.epoch) {
+            let resumed = Event::Resumed { running: self.state.live.len() };
+            let all: Vec<Event> = std::iter::once(resumed).chain(events.iter().cloned()).collect();
+            self.journal.commit(context.disk, stamp, &all).map_err(TurnError::Commit)?;
+        } else {
+            self.journal.commit(context.disk, stamp, events).map_err(TurnError::Commit)?;
+        }
+        self.last_epoch = Some(context.epoch);
         self.is_ahead = false;
         Ok(())
     }
@@ -191,13 +258,11 @@ impl Kept {
         let path = self.paths.journal();
         let (journal, entries) = Journal::load(context.disk, &path)?;
         self.state = fold((*self.state.batch).clone(), &entries).map_err(TurnError::Fold)?;
-        self.owed = last_turn(&entries);
+        self.owed = owed_after(&self.state, &entries);
         self.unexamined = self.state.live.iter().copied().collect();
         self.journal = journal;
         self.is_ahead = false;
-        for task in 0..self.state.tasks.len() {
-            self.follow(task, now);
-        }
+        self.follow_all(now);
         Ok(())
     }
 
@@ -211,13 +276,19 @@ impl Kept {
         }
         for event in std::mem::take(&mut self.owed) {
             if let Event::Offered { task, .. } = event
-                && let Some(task) = self.state.find(task.as_str())
+                && let Some(task) = self.state.find_key(&task)
                 && self.held.remove(&task)
             {
                 self.unexamined.push(task);
             }
         }
         Ok(())
+    }
+
+    fn follow_all(&mut self, now: Now) {
+        for task in 0..self.state.tasks.len() {
+            self.follow(task, now);
+        }
     }
 
     /// Follows the pulse of the task's live attempt, or forgets it where there is none.
@@ -245,10 +316,23 @@ fn fold(batch: Batch, entries: &[Entry]) -> Result<BatchState, FoldError> {
     Ok(state)
 }
 
-/// The events of the last durable turn: the only ones whose effects may be incomplete.
-fn last_turn(entries: &[Entry]) -> Vec<Event> {
+/// What may not have been done yet: the effects of the last durable turn, and every spec that should be out,
+/// because a loss of power may have taken it.
+fn owed_after(state: &BatchState, entries: &[Entry]) -> Vec<Event> {
     let Some(last) = entries.last() else { return Vec::new() };
-    entries.iter().filter(|entry| entry.turn == last.turn).map(|entry| entry.event.clone()).collect()
+    let is_of_last_turn = |entry: &&Entry| entry.turn == last.turn;
+    let last_turn = entries.iter().filter(is_of_last_turn).map(|entry| entry.event.clone());
+    let offered = state.live.iter().filter_map(|task| match state.tasks[*task].phase {
+        Phase::Offered { attempt, .. } => Some(Event::Offered { task: state.key(*task).clone(), attempt }),
+        _ => None,
+    });
+    let mut owed: Vec<Event> = match state.finished {
+        Some(_) => Vec::new(),
+        None => offered.collect(),
+    };
+    owed.retain(|event| !entries.iter().filter(is_of_last_turn).any(|entry| entry.event == *event));
+    owed.extend(last_turn);
+    owed
 }
 
 /// Reads `batch.json`.

@@ -14,11 +14,11 @@ use crate::decide::{Checked, Glance, Now, Observed, ResultSeen, SignSeen, SpecSe
 use crate::format::{heartbeat, result, spec, take, wish};
 use crate::model::event::Sign;
 use crate::model::state::{Phase, TaskIx};
-use crate::model::{Attempt, Claim, Defect, Place, TaskKey};
+use crate::model::{Attempt, Claim, Defect, Place, TaskKey, Verdict};
 use crate::verify;
 
 /// Looks at the batch. Also returns the wishes that were read: they are removed once they are granted.
-pub fn look<D: Disk>(
+pub(super) fn look<D: Disk>(
     kept: &mut Kept,
     context: &Context<'_, D>,
     attention: &Attention,
@@ -26,7 +26,8 @@ pub fn look<D: Disk>(
 ) -> Result<(Observed, Vec<PathBuf>), TurnError> {
     let mut observed = Observed::default();
     let mut granted = Vec::new();
-    for task in std::mem::take(&mut kept.unexamined) {
+    // Not forgotten until the turn is journaled: it may fail after a result was moved.
+    for task in kept.unexamined.clone() {
         look_at_collected(kept, context, task, now, &mut observed)?;
         look_at_result(kept, context, task, now, &mut observed)?;
     }
@@ -35,7 +36,7 @@ pub fn look<D: Disk>(
             for name in names {
                 look_at_name(kept, context, name, now, &mut observed)?;
             }
-            if names.iter().any(|name| name == "control") {
+            if names.iter().any(|name| name == bus::layout::CONTROL) {
                 look_at_wishes(kept, context, now, &mut observed, &mut granted)?;
             }
         }
@@ -43,6 +44,7 @@ pub fn look<D: Disk>(
             let dir = kept.paths.dir().to_owned();
             let listed = context.disk.list(&dir).map_err(BusError::of("list", &dir))?;
             observed.full_scan = true;
+            kept.settling.keep_only(|path| !matches!(context.disk.look(path), Ok(None)));
             for entry in listed {
                 look_at_name(kept, context, &entry.name, now, &mut observed)?;
             }
@@ -53,6 +55,7 @@ pub fn look<D: Disk>(
     Ok((observed, granted))
 }
 
+/// Looks at one name. A file that this user may not read is nobody else's trouble.
 fn look_at_name<D: Disk>(
     kept: &mut Kept,
     context: &Context<'_, D>,
@@ -60,16 +63,33 @@ fn look_at_name<D: Disk>(
     now: Now,
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
+    match look_at_known_name(kept, context, name, now, observed) {
+        Err(TurnError::Bus(error)) if error.source.kind() == std::io::ErrorKind::PermissionDenied => {
+            note_odd(kept, name, &error.to_string());
+            Ok(())
+        }
+        looked => looked,
+    }
+}
+
+fn look_at_known_name<D: Disk>(
+    kept: &mut Kept,
+    context: &Context<'_, D>,
+    name: &OsStr,
+    now: Now,
+    observed: &mut Observed,
+) -> Result<(), TurnError> {
     match BusName::of(name) {
-        BusName::Result(key) => match kept.state.find(key.as_str()) {
-            Some(task) if kept.state.key(task) == &key => look_at_result(kept, context, task, now, observed)?,
-            _ => note_odd(kept, name, "a result for a task that this batch does not have"),
+        BusName::Result(key) => match kept.state.find_key(&key) {
+            Some(task) => look_at_result(kept, context, task, now, observed)?,
+            None => note_odd(kept, name, "a result for a task that this batch does not have"),
         },
         BusName::Take(key, attempt) => look_at_take(kept, context, &key, attempt, observed)?,
         BusName::Spec(key) => look_at_spec(kept, context, key, now, observed)?,
         BusName::BadId { defect, .. } => refuse_bad_name(kept, context, name, &defect, now)?,
         BusName::Unknown => note_odd(kept, name, "not a file of the bus"),
-        BusName::Heartbeat(_) | BusName::ResultError(_) | BusName::Own | BusName::Dropping => {}
+        BusName::Heartbeat(key) => look_for_first_beat(kept, context, &key, observed)?,
+        BusName::ResultError(_) | BusName::Own | BusName::Dropping => {}
     }
     Ok(())
 }
@@ -92,13 +112,13 @@ fn refuse_bad_name<D: Disk>(
     let path = kept.paths.dir().join(name);
     let message = format!("the task's id in the file name {defect}");
     let remedy = "use at most 64 letters, digits, '.', '_' and '-', beginning with a letter or digit";
-    let defects = [Defect::new("id_rule", Place::File, message, remedy)];
+    let defects = [Defect::new("bad_id", Place::File, message, remedy)];
     bus::quarantine::refuse(context.disk, context.layout, &path, &defects, now.wall)?;
     Ok(())
 }
 
 /// Looks into a task's drop box.
-pub fn look_at_result<D: Disk>(
+pub(super) fn look_at_result<D: Disk>(
     kept: &mut Kept,
     context: &Context<'_, D>,
     task: TaskIx,
@@ -130,6 +150,10 @@ pub fn look_at_result<D: Disk>(
         }
         // Empty means: not yet written.
         Content::Bytes { bytes, .. } if bytes.is_empty() => return Ok(()),
+        Content::Unreadable { why } => {
+            note_odd(kept, path.file_name().unwrap_or_default(), &why);
+            return Ok(());
+        }
         Content::Bytes { bytes, look } => match read_claim(kept, task, &bytes) {
             Ok(claim) if has_writer == Some(true) => {
                 if !kept.settling.is_at_rest(&path, look, now.clock, settle) {
@@ -151,6 +175,7 @@ pub fn look_at_result<D: Disk>(
     let content = match content {
         Err(defects) => Err(defects),
         Ok(claim) => {
+            kept.unexamined.push(task);
             let Some(checked) = collect(kept, context, task, claim)? else { return Ok(()) };
             Ok(checked)
         }
@@ -190,7 +215,7 @@ fn collect<D: Disk>(
         {
             attempt
         }
-        _ => return Ok(Some(Checked { claim, verdict: Default::default() })),
+        _ => return Ok(Some(Checked { claim, verdict: Verdict::default() })),
     };
     let from = kept.paths.result(&state.spec.key);
     let to = kept.paths.attempt(&state.spec.key, current).result();
@@ -237,10 +262,10 @@ fn look_at_collected<D: Disk>(
     _now: Now,
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
-    let (Phase::Offered { attempt, .. } | Phase::Running { attempt, .. }) = kept.state.tasks[task].phase
-    else {
+    let Some(attempt) = kept.state.tasks[task].live_attempt() else { return Ok(()) };
+    if observed.results.iter().any(|seen| seen.task == task) {
         return Ok(());
-    };
+    }
     let path = kept.paths.attempt(kept.state.key(task), attempt).result();
     let content = context.disk.read(&path, bus::RESULT_BYTES_MAX).map_err(BusError::of("read", &path))?;
     let Content::Bytes { bytes, .. } = content else { return Ok(()) };
@@ -258,7 +283,7 @@ fn look_at_take<D: Disk>(
     attempt: Attempt,
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
-    let Some(task) = kept.state.find(key.as_str()) else { return Ok(()) };
+    let Some(task) = kept.state.find_key(key) else { return Ok(()) };
     let is_offered =
         matches!(kept.state.tasks[task].phase, Phase::Offered { attempt: out, .. } if out == attempt);
     if !is_offered {
@@ -281,7 +306,7 @@ fn look_at_spec<D: Disk>(
     now: Now,
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
-    if kept.state.find(key.as_str()).is_some_and(|known| kept.state.key(known) == &key) {
+    if kept.state.find_key(&key).is_some() {
         return Ok(());
     }
     let path = kept.paths.spec(&key);
@@ -350,6 +375,8 @@ fn look_at_wishes<D: Disk>(
     let listed = match context.disk.list(&dir) {
         Ok(listed) => listed,
         Err(error) if bus::disk::is_absent(&error) => return Ok(()),
+        // Somebody put something else there: then there are no wishes.
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(()),
         Err(error) => return Err(BusError::of("list", &dir)(error).into()),
     };
     let is_wish = |name: &OsString| name.to_str().is_some_and(|name| !bus::layout::is_dropping(name));
@@ -362,6 +389,11 @@ fn look_at_wishes<D: Disk>(
             other => (Err(vec![unreadable(&other, bus::NOTE_BYTES_MAX)]), None),
         };
         match read {
+            Ok(wish) if !is_about_this_batch(kept, &wish) => {
+                let message = "this batch has no such task";
+                let defect = Defect::field("unknown_task", "task", message, "`wk status` lists the tasks");
+                bus::quarantine::refuse(context.disk, context.layout, &path, &[defect], now.wall)?;
+            }
             Ok(wish) => {
                 observed.wishes.push(WishSeen { task: wish.task, by: wish.by, why: wish.why });
                 granted.push(path);
@@ -379,6 +411,10 @@ fn look_at_wishes<D: Disk>(
     Ok(())
 }
 
+fn is_about_this_batch(kept: &Kept, wish: &wish::Wish) -> bool {
+    wish.task.as_ref().is_none_or(|task| kept.state.find(task.as_str()).is_some())
+}
+
 fn look_at_heartbeats<D: Disk>(
     kept: &mut Kept,
     context: &Context<'_, D>,
@@ -393,11 +429,33 @@ fn look_at_heartbeats<D: Disk>(
         .collect();
     for (task, attempt) in live {
         let glance = glance(kept, context, task, attempt)?;
-        let is_beat = matches!(glance, Glance::Beat { .. });
-        if is_beat && matches!(kept.state.tasks[task].phase, Phase::Offered { .. }) {
+        // Also a beat of an earlier turn that could not be journaled.
+        let has_beaten = matches!(glance, Glance::Beat { .. })
+            || kept.pulses.get(task).is_some_and(|pulse| pulse.attempt == attempt && pulse.has_beaten);
+        if has_beaten && matches!(kept.state.tasks[task].phase, Phase::Offered { .. }) {
             observed.signs.push(SignSeen { task, attempt, sign: Sign::Beat });
         }
         kept.pulses.note(task, glance, now.clock, true);
+    }
+    Ok(())
+}
+
+/// A first beat shows at once that somebody works on a task; all others wait for the scan.
+fn look_for_first_beat<D: Disk>(
+    kept: &mut Kept,
+    context: &Context<'_, D>,
+    key: &TaskKey,
+    observed: &mut Observed,
+) -> Result<(), TurnError> {
+    let Some(task) = kept.state.find(key.as_str()) else { return Ok(()) };
+    let Phase::Offered { attempt, .. } = kept.state.tasks[task].phase else { return Ok(()) };
+    if observed.full_scan {
+        return Ok(());
+    }
+    if matches!(glance(kept, context, task, attempt)?, Glance::Beat { .. }) {
+        observed.signs.push(SignSeen { task, attempt, sign: Sign::Beat });
+        // It counts as a beat when a full scan sees it, like every other one.
+        kept.heartbeats.remove(&task);
     }
     Ok(())
 }
@@ -428,28 +486,30 @@ fn glance<D: Disk>(
         // A torn beat is not remembered: it is read again at the next look.
         Err(defect) => Ok(Glance::Malformed(defect)),
         Ok(beat) => {
-            kept.heartbeats.insert(task, look);
             if beat.attempt.is_some_and(|said| said != attempt) {
+                // Not remembered either: a beat of this attempt may look just the same on a coarse clock.
                 return Ok(Glance::Nothing);
             }
+            kept.heartbeats.insert(task, look);
             Ok(Glance::Beat { progress: beat.progress, tokens: beat.tokens_used })
         }
     }
 }
 
 /// What names the content in the journal: the hash of bytes, or what kept them from being read.
-pub fn identity_of(content: &Content) -> String {
+pub(super) fn identity_of(content: &Content) -> String {
     match content {
         Content::Bytes { bytes, .. } => bus::sha256(bytes),
         Content::TooLarge { size } => format!("size:{size}"),
         Content::NotAFile(kind) => format!("kind:{}", kind.word()),
         Content::SharedLink => "kind:hard link".to_owned(),
+        Content::Unreadable { .. } => "kind:unreadable".to_owned(),
         Content::Absent | Content::Changing => String::new(),
     }
 }
 
 /// Why a file cannot be read at all.
-pub fn unreadable(content: &Content, limit: u64) -> Defect {
+pub(super) fn unreadable(content: &Content, limit: u64) -> Defect {
     let (rule, message, remedy) = match content {
         Content::TooLarge { size } => (
             "too_large",
@@ -461,6 +521,9 @@ pub fn unreadable(content: &Content, limit: u64) -> Defect {
         }
         Content::SharedLink => {
             ("hard_link", "has more than one name (hard link)".to_owned(), "write a file of its own")
+        }
+        Content::Unreadable { why } => {
+            ("unreadable", format!("cannot be read: {why}"), "let the watcher's user read it")
         }
         Content::Absent | Content::Changing | Content::Bytes { .. } => {
             ("unreadable", "cannot be read".to_owned(), "write it again")

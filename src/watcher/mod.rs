@@ -14,14 +14,14 @@ pub mod run;
 mod settle;
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::bus::disk::BusError;
 use crate::bus::journal::JournalError;
 use crate::bus::{Disk, Layout, Look, layout, lease};
-use crate::decide::{self, Now, Observed, Pulses};
+use crate::decide::{self, Census, Now, Observed, Pulses};
 use crate::model::event::BatchStatus;
 use crate::model::state::{BatchState, FoldError};
 use crate::model::{BatchId, Epoch, Event, Settings, Tick};
@@ -64,6 +64,9 @@ impl<D: Disk> Context<'_, D> {
 pub enum TurnError {
     #[error(transparent)]
     Bus(#[from] BusError),
+    /// The journal could not be written or synced.
+    #[error(transparent)]
+    Commit(BusError),
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error("the journal does not fit the batch: {0}")]
@@ -73,10 +76,22 @@ pub enum TurnError {
 }
 
 impl TurnError {
+    /// Whether the cause is the bus itself, not one batch's files.
+    pub fn is_bus_wide(&self) -> bool {
+        match self {
+            TurnError::Bus(error)
+            | TurnError::Commit(error)
+            | TurnError::Journal(JournalError::Disk(error)) => error.is_bus_wide(),
+            _ => false,
+        }
+    }
+
     /// Whether waiting may help: the disk is full, the file system read-only, descriptors are used up.
     pub fn is_passing(&self) -> bool {
         match self {
-            TurnError::Bus(error) | TurnError::Journal(JournalError::Disk(error)) => error.is_passing(),
+            TurnError::Commit(error) => error.is_passing(),
+            // What one file does to us passes when somebody mends it; only the journal must be beyond doubt.
+            TurnError::Bus(_) | TurnError::Journal(JournalError::Disk(_)) => true,
             TurnError::Journal(JournalError::Damaged { .. })
             | TurnError::Fold(_)
             | TurnError::Superseded { .. } => false,
@@ -111,6 +126,8 @@ pub struct TurnReport {
     pub finished: Vec<(BatchId, BatchStatus)>,
     /// Batches whose turn failed, and may go on later.
     pub degraded: Vec<(BatchId, String)>,
+    /// One of them failed for want of something that agents want too: the time counts for nobody.
+    pub is_starved: bool,
     pub next_deadline: Option<Tick>,
 }
 
@@ -126,8 +143,12 @@ pub struct Watcher<D: Disk> {
     pub batches: BTreeMap<BatchId, Kept>,
     /// Batches that cannot be kept, with the reason: one damaged journal stops its batch alone.
     pub broken: BTreeMap<BatchId, String>,
+    /// Directories that have no spec yet: they become batches with the first.
+    pub expected: BTreeSet<BatchId>,
     intake: inbox::Intake,
     told: HashSet<String>,
+    /// The newest ended batches by number, for the ledger.
+    ended: BTreeMap<u64, BatchState>,
 }
 
 impl<D: Disk> Watcher<D> {
@@ -146,11 +167,17 @@ impl<D: Disk> Watcher<D> {
             heart: decide::decide,
             batches: BTreeMap::new(),
             broken: BTreeMap::new(),
+            expected: BTreeSet::new(),
             intake: inbox::Intake::default(),
             told: HashSet::new(),
+            ended: BTreeMap::new(),
         };
-        watcher.sweep_temporary()?;
+        watcher.sweep_temporary();
         watcher.find_batches(now)?;
+        let latest = watcher.latest_clock().max(now.clock);
+        for kept in watcher.batches.values_mut() {
+            kept.look_afresh(latest);
+        }
         Ok(watcher)
     }
 
@@ -173,6 +200,11 @@ impl<D: Disk> Watcher<D> {
         self.epoch
     }
 
+    /// The latest moment of active time that a journal of this bus knows.
+    pub fn latest_clock(&self) -> Tick {
+        self.batches.values().map(Kept::latest_clock).max().unwrap_or_default()
+    }
+
     fn context(&self) -> Context<'_, D> {
         Context {
             disk: &self.disk,
@@ -187,6 +219,7 @@ impl<D: Disk> Watcher<D> {
     /// One turn of the bus. An error here is one that no single batch is to blame for.
     pub fn turn(&mut self, focus: &Focus, now: Now) -> Result<TurnReport, TurnError> {
         let mut report = TurnReport::default();
+        self.context().assert_not_superseded()?;
         if focus.full || focus.intake {
             self.take_in(now, &mut report)?;
             self.find_batches(now)?;
@@ -195,14 +228,21 @@ impl<D: Disk> Watcher<D> {
             self.batches.keys().cloned().collect()
         } else {
             let more = self.batches.iter().filter(|(_, kept)| kept.has_more()).map(|(id, _)| id);
-            let due = self.batches.iter().filter(|(_, kept)| is_due(kept, now)).map(|(id, _)| id);
+            let due =
+                self.batches.iter().filter(|(_, kept)| decide::is_due(&kept.state, now)).map(|(id, _)| id);
             let mut ids: Vec<BatchId> = focus.names.keys().chain(more).chain(due).cloned().collect();
             ids.sort();
             ids.dedup();
             ids
         };
+        let census: HashMap<BatchId, Census> = match focus.full {
+            true => self.batches.iter().map(|(id, kept)| (id.clone(), kept.census(now))).collect(),
+            false => HashMap::new(),
+        };
         for id in ids {
-            self.turn_batch(&id, focus, now, &mut report)?;
+            let others = census.iter().filter(|(other, _)| **other != id).map(|(_, census)| *census);
+            let elsewhere = others.fold(Census::default(), |sum, census| sum + census);
+            self.turn_batch(&id, focus, elsewhere, now, &mut report)?;
         }
         let deadlines = self.batches.values().filter_map(|kept| decide::next_deadline(&kept.state, now));
         report.next_deadline = deadlines.min();
@@ -214,6 +254,7 @@ impl<D: Disk> Watcher<D> {
         &mut self,
         id: &BatchId,
         focus: &Focus,
+        elsewhere: Census,
         now: Now,
         report: &mut TurnReport,
     ) -> Result<(), TurnError> {
@@ -222,7 +263,7 @@ impl<D: Disk> Watcher<D> {
             true => Attention::Full,
             false => Attention::Names(focus.names.get(id).cloned().unwrap_or_default()),
         };
-        match kept.turn(&self.context(), &attention, now) {
+        match kept.turn(&self.context(), &attention, elsewhere, now) {
             Ok(turned) => {
                 report.changed |= turned.changed;
                 report.again |= turned.changed && !kept.unexamined.is_empty();
@@ -234,15 +275,16 @@ impl<D: Disk> Watcher<D> {
                 }
             }
             Err(error @ TurnError::Superseded { .. }) => return Err(error),
+            // Whatever stands in this batch's way, the others go on.
             Err(error) if error.is_passing() => {
                 self.tell_once(format!("batch {id}: {error}; trying again"));
+                report.is_starved |= error.is_bus_wide();
                 report.degraded.push((id.clone(), error.to_string()));
+                kept.forgive_silence(now);
                 self.batches.insert(id.clone(), kept);
             }
             // The journal could not be synced: what the disk holds is no longer known.
-            Err(error @ (TurnError::Bus(_) | TurnError::Journal(JournalError::Disk(_)))) => {
-                return Err(error);
-            }
+            Err(error @ TurnError::Commit(_)) => return Err(error),
             Err(error) => self.give_up(id, error.to_string()),
         }
         Ok(())
@@ -263,6 +305,7 @@ impl<D: Disk> Watcher<D> {
     fn find_batches(&mut self, now: Now) -> Result<(), TurnError> {
         let dir = self.layout.tasks();
         let listed = self.disk.list(&dir).map_err(BusError::of("list", &dir))?;
+        self.expected.clear();
         for entry in listed {
             let id = match layout::batch_of_directory(&entry.name) {
                 None => continue,
@@ -279,7 +322,14 @@ impl<D: Disk> Watcher<D> {
                 self.tell_once(format!("tasks/batch-{id} is {} and is not followed", entry.kind.word()));
                 continue;
             }
-            self.adopt(&id, now)?;
+            match self.adopt(&id, now) {
+                Err(error @ TurnError::Superseded { .. }) => return Err(error),
+                Err(error) => self.tell_once(format!("tasks/batch-{id} is not taken up: {error}")),
+                Ok(()) if !self.batches.contains_key(&id) && !self.broken.contains_key(&id) => {
+                    self.expected.insert(id);
+                }
+                Ok(()) => {}
+            }
         }
         Ok(())
     }
@@ -298,13 +348,17 @@ impl<D: Disk> Watcher<D> {
                 }
                 self.batches.insert(id.clone(), kept);
             }
+            // The disk's trouble is not the batch's: it is looked for again at the next scan.
+            Err(error @ (kept::LoadError::Disk(_) | kept::LoadError::Journal(JournalError::Disk(_)))) => {
+                self.tell_once(format!("batch {id}: {error}; trying again"));
+            }
             Err(error) => self.give_up(id, error.to_string()),
         }
         Ok(())
     }
 
     /// Removes temporary files that a crashed watcher left: only our own, only in our own directories.
-    fn sweep_temporary(&mut self) -> Result<(), TurnError> {
+    fn sweep_temporary(&self) {
         for dir in [self.layout.bus(), self.layout.results(), self.layout.quarantine()] {
             let Ok(listed) = self.disk.list(&dir) else { continue };
             for entry in listed {
@@ -316,13 +370,5 @@ impl<D: Disk> Watcher<D> {
                 }
             }
         }
-        Ok(())
     }
-}
-
-/// Whether time alone changes something in this batch now.
-fn is_due(kept: &Kept, now: Now) -> bool {
-    let before = Now { clock: Tick(now.clock.0.saturating_sub(1)), ..now };
-    kept.state.backing_off.first().is_some_and(|(until, _)| *until <= now.clock)
-        || decide::next_deadline(&kept.state, before).is_some_and(|at| at <= now.clock)
 }

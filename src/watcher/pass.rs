@@ -3,7 +3,8 @@
 
 use super::clock::{self, ActiveClock, ClockFile, SeenBeat};
 use super::{Focus, TurnError, TurnReport, Watcher};
-use crate::bus::{Disk, Layout, Look, NodeKind, platform};
+use crate::bus::disk::WireLook;
+use crate::bus::{Disk, Layout, Look, platform};
 use crate::decide::{Now, Pulse};
 use crate::model::{Tick, WallTime};
 
@@ -19,7 +20,7 @@ pub fn resume_clock(
     let file = clock::read(disk, layout);
     let monotonic_ms = platform::monotonic_ms();
     let is_same_boot = file.boot_id.is_some() && file.boot_id == platform::boot_id();
-    let between = match counts_time_between && is_same_boot {
+    let between = match counts_time_between && is_same_boot && file.by_pass {
         true => monotonic_ms.saturating_sub(file.monotonic_ms),
         false => 0,
     };
@@ -32,6 +33,13 @@ impl<D: Disk> Watcher<D> {
         if file.boot_id.is_none() || file.boot_id != platform::boot_id() {
             return;
         }
+        for remembered in &file.settling {
+            let within = |kept: &&mut super::Kept| remembered.0.starts_with(kept.paths.dir());
+            match self.batches.values_mut().find(within) {
+                Some(kept) => kept.settling.recall(remembered),
+                None => self.intake.settling.recall(remembered),
+            }
+        }
         for (id, kept) in &mut self.batches {
             let Some(seen) = file.seen.get(id) else { continue };
             for task in kept.state.live.clone() {
@@ -41,7 +49,7 @@ impl<D: Disk> Watcher<D> {
                     continue;
                 }
                 kept.pulses.restore(task, pulse_of(seen));
-                if let Some(look) = look_of(seen) {
+                if let Some(look) = seen.look.as_ref().and_then(WireLook::to_look) {
                     kept.heartbeats.insert(task, look);
                 }
             }
@@ -54,9 +62,12 @@ impl<D: Disk> Watcher<D> {
             active_ms: now.0,
             boot_id: platform::boot_id(),
             monotonic_ms: platform::monotonic_ms(),
+            by_pass: true,
             ..ClockFile::default()
         };
+        file.settling.extend(self.intake.settling.remember());
         for (id, kept) in &self.batches {
+            file.settling.extend(kept.settling.remember());
             let seen = kept.pulses.iter().map(|(task, pulse)| {
                 (kept.state.key(task).clone(), seen_of(pulse, kept.heartbeats.get(&task)))
             });
@@ -103,19 +114,6 @@ fn seen_of(pulse: &Pulse, look: Option<&Look>) -> SeenBeat {
         since: pulse.since,
         has_beaten: pulse.has_beaten,
         looks: pulse.looks,
-        look: look
-            .map(|look| (look.inode, look.size, look.modified_ns.to_string(), look.changed_ns.to_string())),
+        look: look.map(WireLook::of),
     }
-}
-
-fn look_of(seen: &SeenBeat) -> Option<Look> {
-    let (inode, size, modified, changed) = seen.look.as_ref()?;
-    Some(Look {
-        kind: NodeKind::File,
-        inode: *inode,
-        size: *size,
-        modified_ns: modified.parse().ok()?,
-        changed_ns: changed.parse().ok()?,
-        links: 1,
-    })
 }

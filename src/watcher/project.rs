@@ -5,13 +5,26 @@
 use std::collections::HashMap;
 
 use super::Watcher;
-use super::kept::Kept;
-use crate::bus::{Disk, Durability};
+use super::kept::{self, Kept};
+use crate::bus::{Content, Disk, Durability, PLAN_BYTES_MAX, layout};
 use crate::decide::Now;
 use crate::model::BatchId;
 use crate::model::state::Phase;
 use crate::outcome::ledger;
 use crate::view::snapshot::{Live, LiveTask, Mode, Snapshot};
+
+/// How many ended batches the ledger tells about.
+const ENDED_SHOWN: usize = ledger::ARCHIVED_MAX;
+const SEAL: &str = "<!-- sealed by wk: ";
+
+/// Adds a checksum, by which an edit by hand is noticed.
+fn sealed(text: &str) -> String {
+    format!("{text}\n{SEAL}{:08x} -->\n", crc32fast::hash(text.as_bytes()))
+}
+
+fn is_sealed(text: &str) -> bool {
+    text.rfind(SEAL).is_some_and(|at| sealed(text[..at].strip_suffix('\n').unwrap_or_default()) == text)
+}
 
 impl<D: Disk> Watcher<D> {
     /// What every face shows of a batch.
@@ -29,11 +42,44 @@ impl<D: Disk> Watcher<D> {
         }
     }
 
-    /// Writes `LEDGER.md`.
-    pub fn project_ledger(&self) {
+    /// Writes `LEDGER.md`. What somebody wrote into it by hand is kept beside it.
+    pub fn project_ledger(&mut self, now: Now) {
+        self.recall_ended();
         let active: Vec<_> = self.batches.values().map(|kept| &kept.state).collect();
-        let text = ledger::ledger(&active, &[]);
-        self.write_projection(&self.layout().ledger(), text.as_bytes());
+        let ended: Vec<_> = self.ended.iter().rev().map(|(_, state)| state).collect();
+        let text = sealed(&ledger::ledger(&active, &ended));
+        let path = self.layout().ledger();
+        if let Ok(Content::Bytes { bytes, .. }) = self.disk().read(&path, PLAN_BYTES_MAX) {
+            if bytes == text.as_bytes() {
+                return;
+            }
+            if !is_sealed(&String::from_utf8_lossy(&bytes)) {
+                let kept = path.with_file_name(format!("LEDGER.edited-{}.md", now.wall.0));
+                log::warn!("{} was edited by hand; the edit is kept as {}", path.display(), kept.display());
+                let _ = self.disk().rename(&path, &kept, Durability::Unsynced);
+            }
+        }
+        self.write_projection(&path, text.as_bytes());
+    }
+
+    /// Loads the newest archived batches once, and those that ended since.
+    fn recall_ended(&mut self) {
+        let archived = self.disk().list(&self.layout().archive()).unwrap_or_default();
+        let mut ids: Vec<(u64, BatchId)> = archived
+            .iter()
+            .filter_map(|entry| layout::batch_of_directory(&entry.name)?.ok())
+            .filter_map(|id| Some((id.number()?, id)))
+            .collect();
+        ids.sort();
+        let newest = ids.split_off(ids.len().saturating_sub(ENDED_SHOWN));
+        self.ended.retain(|number, _| newest.iter().any(|(kept, _)| kept == number));
+        for (number, id) in newest {
+            if !self.ended.contains_key(&number)
+                && let Ok((state, _)) = kept::read_state(self.disk(), &self.layout().archived(&id))
+            {
+                self.ended.insert(number, state);
+            }
+        }
     }
 
     fn write_projection(&self, path: &std::path::Path, bytes: &[u8]) {
@@ -70,4 +116,18 @@ pub fn live_of(kept: &Kept, mode: Mode, now: Now) -> Live {
     }
     let warnings = kept.odd_names.iter().map(|(name, why)| format!("{name}: {why}")).collect();
     Live { mode, tasks, warnings }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edit_by_hand_breaks_the_seal() {
+        let text = sealed("# Ledger\n\nNone.\n");
+        assert!(is_sealed(&text));
+        assert!(!is_sealed(&text.replace("None", "Some")));
+        assert!(!is_sealed(&format!("{text}mine\n")));
+        assert!(!is_sealed("# Ledger\n"));
+    }
 }

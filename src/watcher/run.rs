@@ -1,18 +1,17 @@
 //! The live loop: wait for an event or for time, take a turn, write projections. `wk watch` and `wk run`.
 
-use std::collections::HashSet;
-use std::ffi::OsString;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
 use super::clock::{self, ActiveClock};
-use super::{Focus, TurnError, TurnReport, Watcher, pass};
+use super::{Focus, Kept, TurnError, TurnReport, Watcher, pass};
 use crate::bus::wake::{Hints, Wake};
 use crate::bus::{Disk, RealDisk, layout, platform};
-use crate::decide::Now;
-use crate::model::WallTime;
+use crate::decide::{Now, is_over_its_limit};
 use crate::model::state::Phase;
+use crate::model::{BatchId, WallTime};
 use crate::view::snapshot::Mode;
 
 /// Shortest time between two full scans.
@@ -35,15 +34,20 @@ pub struct Session {
     pub wake: Wake,
     clock: ActiveClock,
     next_scan_ms: u64,
-    scan_cost_ms: u64,
+    scan_cost_us: u64,
+    /// Directories that may become batches, and whose events are waited for.
+    expected: BTreeSet<BatchId>,
     next_projection_ms: u64,
     next_clock_note_ms: u64,
     is_dirty: bool,
+    /// The last turn failed for want of something that agents want too.
+    is_starved: bool,
     /// A face that draws wants a turn now and then, whatever happens.
     pub longest_wait_ms: u64,
 }
 
 /// The present, for people.
+#[expect(clippy::disallowed_methods, reason = "the one place that asks for the time")]
 pub fn wall_now() -> WallTime {
     let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     WallTime(since_1970.map_or(0, |span| span.as_millis() as i64))
@@ -56,10 +60,11 @@ impl Session {
         layout: crate::bus::Layout,
         settings: crate::model::Settings,
     ) -> Result<Session, TurnError> {
-        let (clock, _) = pass::resume_clock(&disk, &layout, false);
+        let (mut clock, _) = pass::resume_clock(&disk, &layout, false);
         let now = Now { clock: clock.now(), wall: wall_now() };
         let mut wake = Wake::new(settings.events);
         let watcher = Watcher::open(disk, layout, settings, now)?;
+        clock.catch_up(watcher.latest_clock());
         wake.watch(&watcher.layout().inbox());
         wake.watch(&watcher.layout().tasks());
         Ok(Session {
@@ -67,10 +72,12 @@ impl Session {
             wake,
             clock,
             next_scan_ms: 0,
-            scan_cost_ms: 0,
+            scan_cost_us: 0,
+            expected: BTreeSet::new(),
             next_projection_ms: 0,
             next_clock_note_ms: 0,
             is_dirty: true,
+            is_starved: false,
             longest_wait_ms: u64::MAX,
         })
     }
@@ -100,30 +107,37 @@ impl Session {
     }
 
     fn turn(&mut self, hints: &Hints) -> Result<TurnReport, TurnError> {
-        let started_ms = platform::monotonic_ms();
-        let is_scan_due = hints.rescan || started_ms >= self.next_scan_ms;
+        let (started_ms, worked_us) = (platform::monotonic_ms(), platform::worked_us());
+        let now = self.now();
+        let is_over = self.watcher.batches.values().any(|kept| is_over_its_limit(&kept.state, now));
+        let is_scan_due = hints.rescan || is_over || started_ms >= self.next_scan_ms;
         let focus = match is_scan_due {
             true => Focus::full(),
             false => focus_on(&self.watcher, hints),
         };
-        let now = self.now();
         let report = match self.watcher.turn(&focus, now) {
             Ok(report) => report,
             Err(error) if error.is_passing() => {
                 log::warn!("{error}; trying again");
                 self.next_scan_ms = started_ms + DEGRADED_WAIT_MS;
-                return Ok(TurnReport { degraded: Vec::new(), ..TurnReport::default() });
+                self.is_starved = error.is_bus_wide();
+                return Ok(TurnReport::default());
             }
             Err(error) => return Err(error),
         };
         let ended_ms = platform::monotonic_ms();
         if is_scan_due {
-            self.scan_cost_ms = ended_ms - started_ms;
+            if !report.changed {
+                // A turn that decides also writes and syncs: that is not the price of looking.
+                self.scan_cost_us = platform::worked_us() - worked_us;
+            }
             self.next_scan_ms = ended_ms + self.scan_interval_ms();
         }
-        if !report.degraded.is_empty() {
-            // Nothing could be decided, so the time counts for nobody.
-            self.clock.skip_to(ended_ms);
+        self.is_starved = report.is_starved;
+        if !is_scan_due && self.watcher.batches.values().any(Kept::has_unsettled) {
+            // What an event showed may still be written: look again when it should have settled.
+            let settle_ms = self.watcher.settings().settle.millis() / 2;
+            self.next_scan_ms = self.next_scan_ms.min(ended_ms + settle_ms.max(SCAN_LEAST_MS));
         }
         let has_new_watch = self.watch_directories(&report);
         if has_new_watch {
@@ -147,6 +161,11 @@ impl Session {
         let planned = until_scan.min(until_deadline).min(until_projection).min(self.longest_wait_ms);
         let hints =
             if planned == 0 { Hints::default() } else { self.wake.wait(Duration::from_millis(planned)) };
+        if self.is_starved {
+            // Nothing could be decided, so the time counts for nobody.
+            self.clock.skip_to(platform::monotonic_ms());
+            return hints;
+        }
         let lost = self.clock.advance(platform::monotonic_ms(), planned);
         if lost > DEGRADED_WAIT_MS {
             log::warn!("this watcher was stopped for {:.1} s; that counts for nobody", lost as f64 / 1000.0);
@@ -178,12 +197,13 @@ impl Session {
         }
         if self.watcher.has_unsettled_intake() {
             shortest = shortest.min(settings.settle.millis() / 2);
+            is_running = true;
         }
         let (base, share) = match is_running {
             true => (settings.scan_interval.millis(), RUNNING_SHARE),
             false => (settings.idle_scan.millis(), IDLE_SHARE),
         };
-        base.min(shortest).max(self.scan_cost_ms * share).clamp(SCAN_LEAST_MS, SCAN_MOST_MS.max(base))
+        base.min(shortest).max(self.scan_cost_us * share / 1000).clamp(SCAN_LEAST_MS, SCAN_MOST_MS.max(base))
     }
 
     /// Watches new batch directories and forgets archived ones. `true` if one was new.
@@ -198,6 +218,16 @@ impl Session {
             is_new |= self.wake.watch(kept.paths.dir());
             is_new |= self.wake.watch(&kept.paths.control());
         }
+        // `mkdir batch-9`, and a moment later its first spec.
+        for id in self.expected.difference(&self.watcher.expected) {
+            if !self.watcher.batches.contains_key(id) {
+                self.wake.unwatch(self.watcher.layout().batch(id).dir());
+            }
+        }
+        for id in &self.watcher.expected {
+            is_new |= self.wake.watch(self.watcher.layout().batch(id).dir());
+        }
+        self.expected.clone_from(&self.watcher.expected);
         is_new
     }
 
@@ -205,7 +235,8 @@ impl Session {
         if now_ms >= self.next_projection_ms && (self.is_dirty || self.has_beats()) {
             self.watcher.project_status(self.mode(), self.now());
             if self.is_dirty {
-                self.watcher.project_ledger();
+                let now = self.now();
+                self.watcher.project_ledger(now);
             }
             self.is_dirty = false;
             let cost = platform::monotonic_ms() - now_ms;
@@ -224,18 +255,15 @@ impl Session {
     }
 
     fn finish_projections(&mut self) {
-        self.watcher.project_status(self.mode(), self.now());
-        self.watcher.project_ledger();
+        let now = self.now();
+        self.watcher.project_status(self.mode(), now);
+        self.watcher.project_ledger(now);
         self.note_clock();
     }
 
+    /// Without a boot: the time after a live watcher's end counts for nobody, even if a pass comes next.
     fn note_clock(&self) {
-        let file = clock::ClockFile {
-            active_ms: self.clock.now().0,
-            boot_id: platform::boot_id(),
-            monotonic_ms: platform::monotonic_ms(),
-            ..clock::ClockFile::default()
-        };
+        let file = clock::ClockFile { active_ms: self.clock.now().0, ..clock::ClockFile::default() };
         if let Err(error) = clock::write(self.watcher.disk(), self.watcher.layout(), &file) {
             log::debug!("{error}");
         }
@@ -258,12 +286,15 @@ fn focus_on<D: Disk>(watcher: &Watcher<D>, hints: &Hints) -> Focus {
             continue;
         }
         let (dir, name) = match parent.file_name() {
-            Some(control) if control == "control" => (parent.parent(), OsString::from("control")),
+            Some(control) if control == layout::CONTROL => (parent.parent(), control.to_owned()),
             _ => (Some(parent), name.to_owned()),
         };
         let id = dir.and_then(Path::file_name).and_then(layout::batch_of_directory);
-        if let Some(Ok(id)) = id {
-            focus.names.entry(id).or_default().push(name);
+        match id {
+            Some(Ok(id)) if watcher.batches.contains_key(&id) => {
+                focus.names.entry(id).or_default().push(name);
+            }
+            _ => focus.intake = true,
         }
     }
     focus

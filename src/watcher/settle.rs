@@ -7,21 +7,25 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crate::bus::Look;
+use crate::bus::disk::WireLook;
 use crate::model::{Seconds, Tick};
 
 /// What is remembered of files that did not parse.
 #[derive(Debug, Default)]
-pub struct Settling(HashMap<PathBuf, Sighting>);
+pub(super) struct Settling(HashMap<PathBuf, Sighting>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Sighting {
     look: Option<Look>,
     since: Tick,
 }
 
+/// The same for the next pass of `watch --once`: the path, how the file looked, and since when.
+pub type Remembered = (PathBuf, Option<WireLook>, Tick);
+
 impl Settling {
     /// Whether an unreadable file has had its time. `look` is `None` where it changed while it was read.
-    pub fn is_settled(
+    pub(super) fn is_settled(
         &mut self,
         path: &Path,
         look: Option<Look>,
@@ -39,19 +43,37 @@ impl Settling {
     }
 
     /// Whether a file that parses may be taken although somebody has it open: it has not changed for long.
-    pub fn is_at_rest(&mut self, path: &Path, look: Look, now: Tick, settle: Seconds) -> bool {
+    pub(super) fn is_at_rest(&mut self, path: &Path, look: Look, now: Tick, settle: Seconds) -> bool {
         self.is_settled(path, Some(look), None, now, settle)
     }
 
-    pub fn forget(&mut self, path: &Path) {
+    /// What the next pass must know, so that a file settles across passes.
+    pub(super) fn remember(&self) -> impl Iterator<Item = Remembered> {
+        let of = |(path, sighting): (&PathBuf, &Sighting)| {
+            (path.clone(), sighting.look.as_ref().map(WireLook::of), sighting.since)
+        };
+        self.0.iter().map(of)
+    }
+
+    pub(super) fn recall(&mut self, (path, look, since): &Remembered) {
+        let look = look.as_ref().and_then(WireLook::to_look);
+        self.0.insert(path.clone(), Sighting { look, since: *since });
+    }
+
+    pub(super) fn forget(&mut self, path: &Path) {
         self.0.remove(path);
     }
 
-    pub fn is_empty(&self) -> bool {
+    /// Forgets files that are gone.
+    pub(super) fn keep_only(&mut self, is_there: impl Fn(&Path) -> bool) {
+        self.0.retain(|path, _| is_there(path));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.0.keys().map(PathBuf::as_path)
     }
 }
@@ -61,8 +83,8 @@ mod tests {
     use super::*;
     use crate::bus::NodeKind;
 
-    fn look(size: u64) -> Option<Look> {
-        Some(Look { kind: NodeKind::File, inode: 1, size, modified_ns: 0, changed_ns: 0, links: 1 })
+    fn look(size: u64) -> Look {
+        Look { kind: NodeKind::File, inode: 1, size, modified_ns: 0, changed_ns: 0, links: 1 }
     }
 
     #[test]
@@ -70,10 +92,13 @@ mod tests {
         let mut settling = Settling::default();
         let path = Path::new("task-1.result.json");
         let five = Seconds(5.0);
-        assert!(!settling.is_settled(path, look(1), None, Tick(0), five));
-        assert!(!settling.is_settled(path, look(1), None, Tick(4_999), five));
-        assert!(!settling.is_settled(path, look(2), None, Tick(5_000), five), "it changed");
-        assert!(!settling.is_settled(path, look(2), Some(true), Tick(60_000), five), "somebody has it open");
-        assert!(settling.is_settled(path, look(2), Some(false), Tick(60_000), five));
+        assert!(!settling.is_settled(path, Some(look(1)), None, Tick(0), five));
+        assert!(!settling.is_settled(path, Some(look(1)), None, Tick(4_999), five));
+        assert!(!settling.is_settled(path, Some(look(2)), None, Tick(5_000), five), "it changed");
+        assert!(
+            !settling.is_settled(path, Some(look(2)), Some(true), Tick(60_000), five),
+            "somebody has it open"
+        );
+        assert!(settling.is_settled(path, Some(look(2)), Some(false), Tick(60_000), five));
     }
 }

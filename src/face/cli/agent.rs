@@ -53,6 +53,9 @@ impl Agent {
 ///
 /// Ends with 1 if there is none. With --json the whole spec is printed.
 #[derive(Args)]
+#[command(
+    after_help = "Examples:\n  wk agent next\n  wk agent next --type reviewer --batch 43 --wait 60\n  wk agent next --json"
+)]
 struct Next {
     /// Only tasks of this type: generator, executor, reviewer or context-updater
     #[arg(long = "type", value_name = "TYPE")]
@@ -96,6 +99,10 @@ impl Next {
                 return Err(Trouble::new(Exit::Failure, "no task is ready")
                     .hint("--wait SECONDS waits for one; `wk status` shows what runs"));
             }
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "a follower looks now and then; nothing waits for it"
+            )]
             std::thread::sleep(Duration::from_millis(100));
         }
     }
@@ -129,6 +136,9 @@ impl Next {
 
 /// Writes a heartbeat. At least every 30 seconds, while you work.
 #[derive(Args)]
+#[command(
+    after_help = "Examples:\n  wk agent beat 43/2a#1\n  wk agent beat 43/2a#1 --progress \"Step 2 of 5\" --tokens 12500"
+)]
 struct BeatVerb {
     /// BATCH/TASK#ATTEMPT as `next` printed it, BATCH/TASK, or TASK where that is clear
     task: String,
@@ -163,6 +173,9 @@ impl BeatVerb {
 
 /// Delivers the result.
 #[derive(Args)]
+#[command(
+    after_help = "Examples:\n  wk agent done 43/2a#1 --created src/new.rs --tokens 1200\n  wk agent done 43/2a#1 --status failed --error \"the build is red\"\n  wk agent done 43/2a#1 --from result.json"
+)]
 struct DoneVerb {
     /// BATCH/TASK#ATTEMPT as `next` printed it, BATCH/TASK, or TASK where that is clear
     task: String,

@@ -74,7 +74,7 @@ impl Request {
             _ => Trouble::new(Exit::BadRequest, format!("{shown}: {error}")),
         })?;
         let content = RealDisk::default().read(&resolved, bus::PLAN_BYTES_MAX);
-        let content = content.map_err(|error| unreadable(&resolved, &error))?;
+        let content = content.map_err(BusError::of("read", &resolved))?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let why = match content {
             Content::Bytes { bytes, .. } => return Ok(Request { name, bytes }),
@@ -85,25 +85,12 @@ impl Request {
             }
             Content::Absent => "is gone".to_owned(),
             Content::Changing => "is being written; try again".to_owned(),
+            Content::Unreadable { why } => format!("cannot be read: {why}"),
             Content::NotAFile(kind) => format!("is {}, not a regular file", kind.word()),
             Content::TooLarge { size } => {
                 format!("has {size} bytes, and at most {} are read", bus::PLAN_BYTES_MAX)
             }
         };
         Err(Trouble::new(Exit::BadRequest, format!("{shown} {why}")))
-    }
-}
-
-fn unreadable(path: &Path, error: &std::io::Error) -> Trouble {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt};
-    let trouble = Trouble::new(Exit::BadRequest, format!("{}: {error}", path.display()));
-    match std::fs::metadata(path) {
-        Ok(metadata) if error.kind() == std::io::ErrorKind::PermissionDenied => trouble.hint(format!(
-            "it belongs to user {} with mode {:03o}, and this process is user {}",
-            metadata.uid(),
-            metadata.permissions().mode() & 0o777,
-            rustix::process::geteuid().as_raw(),
-        )),
-        _ => trouble,
     }
 }

@@ -1,6 +1,8 @@
 //! `wk doctor`: measures what this file system and machine can do, and says what to change. It writes only
 //! probe files of its own, and removes them.
 
+#![expect(clippy::disallowed_methods, reason = "it finds out what the disk can do by doing it")]
+
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +13,7 @@ use serde::Serialize;
 use super::{Desk, Exit, Outcome, locate, terminal};
 use crate::bus::lease::Lease;
 use crate::bus::wake::Wake;
-use crate::bus::{Disk, Durability, RealDisk, journal, platform, real_disk};
+use crate::bus::{Disk, Durability, RealDisk, journal, layout, platform, real_disk};
 
 /// Measures what this file system and machine can do, and says what to change.
 #[derive(Args)]
@@ -275,8 +277,7 @@ fn journals(desk: &Desk) -> Vec<Finding> {
 
 fn quarantine(desk: &Desk) -> Option<Finding> {
     let listed = RealDisk::default().list(&desk.layout.quarantine()).ok()?;
-    let refused =
-        listed.iter().filter(|entry| !entry.name.to_string_lossy().ends_with(".reason.json")).count();
+    let refused = listed.iter().filter(|entry| !layout::is_reason(&entry.name)).count();
     (refused > 0).then(|| {
         Finding::note(
             "quarantine",

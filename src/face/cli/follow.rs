@@ -176,6 +176,7 @@ pub fn follow(
         if Lease::holder(&desk.layout).is_none() {
             return Ok(Followed::Unwatched);
         }
+        #[expect(clippy::disallowed_methods, reason = "a follower looks now and then; nothing waits for it")]
         std::thread::sleep(LOOK_EVERY);
     }
 }

@@ -12,6 +12,7 @@ use crate::format;
 /// Makes the bus (.ce/orchestration/) and a settings file in which every default is shown, commented out.
 /// What is there already is left alone.
 #[derive(Args)]
+#[command(after_help = "Examples:\n  wk init\n  wk init --root ../other-project")]
 pub struct Init {}
 
 impl Init {

@@ -41,7 +41,7 @@ impl Status {
             }
         }
         if desk.json {
-            let batches: Vec<_> = shown.iter().map(|snapshot| snapshot.to_json()).collect();
+            let batches: Vec<_> = shown.iter().map(crate::view::snapshot::Snapshot::to_json).collect();
             let broken: Vec<_> =
                 broken.iter().map(|(id, why)| serde_json::json!({ "batch_id": id, "error": why })).collect();
             super::print_json(&serde_json::json!({

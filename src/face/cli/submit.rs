@@ -10,7 +10,7 @@ use super::follow::Interrupt;
 use super::{Desk, Exit, Outcome, Trouble, locate, run, terminal};
 use crate::bus::disk::BusError;
 use crate::bus::lease::Lease;
-use crate::bus::{Content, Disk, Durability, NOTE_BYTES_MAX, RealDisk, platform, quarantine};
+use crate::bus::{Content, Disk, Durability, NOTE_BYTES_MAX, RealDisk, layout, platform};
 use crate::intake;
 use crate::model::{BatchId, Defect};
 use crate::watcher::kept;
@@ -116,6 +116,7 @@ pub fn await_answer(
         if patience.is_some_and(|patience| waited > patience) || Lease::holder(&desk.layout).is_none() {
             return Ok(answer_to(desk, &disk, name).unwrap_or(Answer::None));
         }
+        #[expect(clippy::disallowed_methods, reason = "a follower looks now and then; nothing waits for it")]
         std::thread::sleep(LOOK_EVERY);
     }
 }
@@ -128,7 +129,7 @@ fn answer_to(desk: &Desk, disk: &RealDisk, name: &str) -> Option<Answer> {
     }
     let listed = disk.list(&desk.layout.quarantine()).ok()?;
     let refused = listed.iter().find(|entry| entry.name.to_string_lossy().ends_with(&format!("-{name}")))?;
-    let reason = quarantine::reason_beside(&desk.layout.quarantine().join(&refused.name));
+    let reason = layout::reason_beside(&desk.layout.quarantine().join(&refused.name));
     let Ok(Content::Bytes { bytes, .. }) = disk.read(&reason, NOTE_BYTES_MAX * 16) else { return None };
     let value: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
     let defects = serde_json::from_value(value.get("defects")?.clone()).ok()?;

@@ -66,19 +66,20 @@ impl Watch {
 
 fn once(desk: &Desk) -> Outcome {
     let disk = desk.disk();
-    let (clock, file) = pass::resume_clock(&disk, &desk.layout, true);
+    let (mut clock, file) = pass::resume_clock(&disk, &desk.layout, true);
     let now = Now { clock: clock.now(), wall: wall_now() };
     let mut watcher = Watcher::open(disk, desk.layout.clone(), desk.settings.clone(), now)?;
+    clock.catch_up(watcher.latest_clock());
     watcher.recall(&file);
     let report = watcher.pass(&clock, wall_now())?;
     tell(desk, &report);
     watcher.project_status(crate::view::snapshot::Mode::Scan, now);
-    watcher.project_ledger();
+    watcher.project_ledger(now);
     clock::write(watcher.disk(), watcher.layout(), &watcher.remember(clock.now()))?;
     if desk.json {
         let finished: Vec<_> =
             report.finished.iter().map(|(id, status)| (id.to_json(), status.word())).collect();
-        let active: Vec<_> = watcher.batches.keys().map(|id| id.to_json()).collect();
+        let active: Vec<_> = watcher.batches.keys().map(crate::model::id::BatchId::to_json).collect();
         super::print_json(&serde_json::json!({ "finished": finished, "active": active }));
     }
     Ok(Exit::Done)

@@ -22,7 +22,7 @@ impl Why {
         if desk.json {
             super::print_json(&story.to_json());
         } else {
-            terminal::print(&story.to_text());
+            terminal::print(&format!("{}\n", story.to_text().trim_end()));
         }
         Ok(Exit::Done)
     }

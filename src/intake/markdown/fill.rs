@@ -55,10 +55,10 @@ fn fill_known<'a>(phase: &mut Phase<'a>, field: Field, open: OpenField<'a>, find
         Field::Command => phase.rare_mut().command = command(phase.name(), open, findings),
         Field::Timeout => phase.rare_mut().limits.timeout = span(phase.name(), field, open, findings),
         Field::HeartbeatTimeout => {
-            phase.rare_mut().limits.heartbeat_timeout = span(phase.name(), field, open, findings)
+            phase.rare_mut().limits.heartbeat_timeout = span(phase.name(), field, open, findings);
         }
         Field::StartTimeout => {
-            phase.rare_mut().limits.start_timeout = span(phase.name(), field, open, findings)
+            phase.rare_mut().limits.start_timeout = span(phase.name(), field, open, findings);
         }
         Field::StuckAfter => phase.rare_mut().limits.stuck_after = span(phase.name(), field, open, findings),
         Field::MaxRetries => {
@@ -163,7 +163,7 @@ fn file_names(open: OpenField<'_>) -> Vec<Item<'_>> {
 }
 
 /// Shortens a text without copying it, where it was not copied before.
-fn map<'a>(text: Cow<'a, str>, shorten: fn(&str) -> &str) -> Cow<'a, str> {
+fn map(text: Cow<'_, str>, shorten: fn(&str) -> &str) -> Cow<'_, str> {
     match text {
         Cow::Borrowed(text) => Cow::Borrowed(shorten(text)),
         Cow::Owned(text) => Cow::Owned(shorten(&text).to_owned()),

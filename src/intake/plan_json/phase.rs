@@ -119,16 +119,16 @@ impl Reader<'_> {
             Field::Command => phase.rare_mut().command = self.command(phase.name(), spot, value),
             Field::Timeout => phase.rare_mut().limits.timeout = self.span(phase.name(), field, spot, &value),
             Field::HeartbeatTimeout => {
-                phase.rare_mut().limits.heartbeat_timeout = self.span(phase.name(), field, spot, &value)
+                phase.rare_mut().limits.heartbeat_timeout = self.span(phase.name(), field, spot, &value);
             }
             Field::StartTimeout => {
-                phase.rare_mut().limits.start_timeout = self.span(phase.name(), field, spot, &value)
+                phase.rare_mut().limits.start_timeout = self.span(phase.name(), field, spot, &value);
             }
             Field::StuckAfter => {
-                phase.rare_mut().limits.stuck_after = self.span(phase.name(), field, spot, &value)
+                phase.rare_mut().limits.stuck_after = self.span(phase.name(), field, spot, &value);
             }
             Field::MaxRetries => {
-                phase.rare_mut().limits.max_retries = self.retries(phase.name(), spot, &value)
+                phase.rare_mut().limits.max_retries = self.retries(phase.name(), spot, &value);
             }
         }
     }

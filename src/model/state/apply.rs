@@ -28,7 +28,7 @@ impl BatchState {
     pub fn apply_event(&mut self, event: &Event, now: Tick, at: WallTime) -> Result<(), TaskKey> {
         if let Some(key) = event.task() {
             let is_new = matches!(event, Event::Joined { .. } | Event::SpecRefused { .. });
-            match self.find(key.as_str()) {
+            match self.find_key(key) {
                 Some(task) => self.apply_to_task(task, event, now, at),
                 None if is_new => self.apply_new(event, now, at),
                 None => return Err(key.clone()),

@@ -39,6 +39,7 @@ pub struct LateResult {
 pub struct BatchState {
     pub batch: Arc<Batch>,
     pub tasks: Vec<TaskState>,
+    by_key: HashMap<TaskKey, TaskIx>,
     by_name: HashMap<String, TaskIx>,
     /// Dependencies met, not yet offered.
     pub ready: BTreeSet<TaskIx>,
@@ -69,6 +70,7 @@ impl BatchState {
         let mut state = BatchState {
             accepted_at: batch.accepted_at,
             tasks: Vec::with_capacity(batch.tasks.len()),
+            by_key: HashMap::with_capacity(batch.tasks.len()),
             by_name: HashMap::with_capacity(batch.tasks.len() * 2),
             ready: BTreeSet::new(),
             live: BTreeSet::new(),
@@ -87,7 +89,7 @@ impl BatchState {
             suspicions: 0,
             batch,
         };
-        for task in state.batch.clone().tasks.iter() {
+        for task in &state.batch.clone().tasks {
             state.add(Arc::new(task.clone()));
         }
         state
@@ -98,6 +100,11 @@ impl BatchState {
         self.by_name.get(name).copied()
     }
 
+    /// Finds a task by its key alone: what files and journal lines name it by.
+    pub fn find_key(&self, key: &TaskKey) -> Option<TaskIx> {
+        self.by_key.get(key).copied()
+    }
+
     pub fn key(&self, task: TaskIx) -> &TaskKey {
         &self.tasks[task].spec.key
     }
@@ -105,6 +112,23 @@ impl BatchState {
     /// Whether nothing more can happen in this batch but its end.
     pub fn is_settled(&self) -> bool {
         self.unsettled == 0
+    }
+
+    /// How the batch ends, once all its tasks have: the first rule that fits. A batch that nobody gave a
+    /// task achieved nothing, and is a failure.
+    pub fn status(&self) -> BatchStatus {
+        let succeeded: usize = self.stages.iter().map(|stage| stage.succeeded).sum();
+        if self.cancel.is_some() {
+            BatchStatus::Cancelled
+        } else if self.timed_out {
+            BatchStatus::Timeout
+        } else if succeeded == 0 {
+            BatchStatus::Failure
+        } else if succeeded == self.tasks.len() {
+            BatchStatus::Success
+        } else {
+            BatchStatus::PartialSuccess
+        }
     }
 
     /// The task that keeps this one from starting because both declare a file.
@@ -149,6 +173,7 @@ impl BatchState {
         }
         self.stages[stage - 1].admit(&spec.limits);
         self.unsettled += 1;
+        self.by_key.insert(spec.key.clone(), ix);
         for name in [spec.key.as_str(), spec.task_id.as_str()] {
             self.by_name.entry(name.to_owned()).or_insert(ix);
         }
@@ -174,8 +199,8 @@ impl BatchState {
         self.tasks[task].spec.dependencies.iter().find(|name| self.find(name.as_str()).is_none())
     }
 
-    /// The stage's limit: as set, or the longest that its tasks may need with all their retries.
+    /// The stage's limit: as set, or what its tasks may need with all their retries, one after the other.
     pub fn stage_limit(&self, stage: usize) -> super::clock::Seconds {
-        self.batch.stage_timeout.unwrap_or(self.stages[stage].longest_need)
+        self.batch.stage_timeout.unwrap_or(self.stages[stage].whole_need)
     }
 }

@@ -11,8 +11,9 @@ pub struct StageClock {
     running: usize,
     spent_ms: u64,
     since: Tick,
-    /// The longest `(1 + max_retries) × timeout` of the stage's tasks.
-    pub longest_need: Seconds,
+    /// The sum of `(1 + max_retries) × timeout` over the stage's tasks: no healthy stage needs more, however
+    /// few agents work on it.
+    pub whole_need: Seconds,
 }
 
 impl Default for StageClock {
@@ -24,7 +25,7 @@ impl Default for StageClock {
             running: 0,
             spent_ms: 0,
             since: Tick(0),
-            longest_need: Seconds(0.0),
+            whole_need: Seconds(0.0),
         }
     }
 }
@@ -33,7 +34,7 @@ impl StageClock {
     pub(super) fn admit(&mut self, limits: &Limits) {
         self.tasks += 1;
         let need = limits.timeout.0 * f64::from(1 + limits.max_retries);
-        self.longest_need = Seconds(self.longest_need.0.max(need));
+        self.whole_need = Seconds(self.whole_need.0 + need);
     }
 
     pub(super) fn task_runs(&mut self, now: Tick) {

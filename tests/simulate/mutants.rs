@@ -1,0 +1,118 @@
+//! Six bugs, planted one at a time: a simulator that cannot fail proves nothing. Each is caught within a
+//! bounded number of seeds, by the invariant that it breaks.
+
+use watchkeeper::decide::{self, Now, Observed, Pulses};
+use watchkeeper::model::state::{BatchState, Phase};
+use watchkeeper::model::{Attempt, Event};
+use watchkeeper::watcher::Heart;
+
+use super::fault::Fault;
+use super::world::Options;
+use super::{ordinary, play};
+
+/// By then each bug must have been found.
+const SEEDS_MOST: u64 = 500;
+
+fn caught(heart: Option<Heart>, swallows: Option<&'static str>, by: &[&str], without: &[Fault]) {
+    let options = |seed| {
+        let ordinary = ordinary(seed);
+        Options { heart, swallows, menu: ordinary.menu.clone().without(without), ..ordinary }
+    };
+    let (_, _, found) = play(SEEDS_MOST, options);
+    let (seed, violation) = found.expect("the planted bug was not noticed");
+    assert!(by.contains(&violation.invariant), "seed {seed}: {violation:?}, where {by:?} was expected");
+}
+
+fn record(state: &mut BatchState, events: &mut Vec<Event>, event: Event, now: Now) {
+    if state.apply_event(&event, now.clock, now.wall).is_ok() {
+        events.push(event);
+    }
+}
+
+/// Whoever has a heartbeat file lives.
+fn by_existence(state: &mut BatchState, observed: Observed, pulses: &Pulses, now: Now) -> Vec<Event> {
+    let mut alive = pulses.clone();
+    for (task, pulse) in pulses.iter() {
+        if pulse.has_beaten {
+            alive.restore(task, decide::Pulse { since: now.clock, ..pulse.clone() });
+        }
+    }
+    decide::decide(state, observed, &alive, now)
+}
+
+#[test]
+fn a_heartbeat_judged_by_its_existence_is_noticed() {
+    caught(Some(by_existence), None, &["I10", "I25"], &[]);
+}
+
+/// A result counts whatever attempt it speaks for.
+fn accepts_late(state: &mut BatchState, mut observed: Observed, pulses: &Pulses, now: Now) -> Vec<Event> {
+    for seen in &mut observed.results {
+        if let Ok(checked) = &mut seen.content {
+            checked.claim.attempt = None;
+        }
+    }
+    decide::decide(state, observed, pulses, now)
+}
+
+#[test]
+fn a_late_result_that_counts_is_noticed() {
+    caught(Some(accepts_late), None, &["I6"], &[]);
+}
+
+/// A second attempt begins while the first one is out.
+fn retries_beside(state: &mut BatchState, observed: Observed, pulses: &Pulses, now: Now) -> Vec<Event> {
+    let mut events = decide::decide(state, observed, pulses, now);
+    let running = state.live.iter().copied().find(|task| {
+        matches!(state.tasks[*task].phase, Phase::Running { attempt, since }
+            if attempt == Attempt::FIRST && now.clock.since(since) > 3_000
+                && state.tasks[*task].spec.limits.max_retries > 0)
+    });
+    if let Some(task) = running {
+        let task = state.key(task).clone();
+        record(state, &mut events, Event::Offered { task, attempt: Attempt::FIRST.next() }, now);
+    }
+    events
+}
+
+#[test]
+fn a_retry_beside_a_live_attempt_is_noticed() {
+    caught(Some(retries_beside), None, &["I4"], &[]);
+}
+
+#[test]
+fn an_effect_without_its_intent_is_noticed() {
+    caught(None, Some("\"event\":\"offered\""), &["I2"], &[]);
+}
+
+/// A task begins when its first dependency has succeeded.
+fn starts_early(state: &mut BatchState, observed: Observed, pulses: &Pulses, now: Now) -> Vec<Event> {
+    let mut events = decide::decide(state, observed, pulses, now);
+    let waiting = (0..state.tasks.len())
+        .find(|task| matches!(state.tasks[*task].phase, Phase::Waiting { unmet } if unmet == 1));
+    if let (Some(task), None) = (waiting, state.finished) {
+        let task = state.key(task).clone();
+        record(state, &mut events, Event::Offered { task, attempt: Attempt::FIRST }, now);
+    }
+    events
+}
+
+#[test]
+fn a_dependent_that_starts_early_is_noticed() {
+    caught(Some(starts_early), None, &["I12"], &[]);
+}
+
+/// A batch that is over is over once more.
+fn finishes_twice(state: &mut BatchState, observed: Observed, pulses: &Pulses, now: Now) -> Vec<Event> {
+    let mut events = decide::decide(state, observed, pulses, now);
+    if let Some(Event::Finished { status }) = events.last() {
+        let status = *status;
+        record(state, &mut events, Event::Finished { status }, now);
+    }
+    events
+}
+
+#[test]
+fn a_batch_that_finishes_twice_is_noticed() {
+    caught(Some(finishes_twice), None, &["I12"], &[]);
+}
