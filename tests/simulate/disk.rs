@@ -380,6 +380,12 @@ impl Disk for ModelDisk {
         if durability == Durability::Synced {
             shared.tree.sync_file(from);
         }
+        // A spec may also be published by a rename; one that was dropped names no attempt.
+        let offer =
+            shared.tree.file(from).map(|file| file.bytes.clone()).filter(|bytes| attempt_in(bytes) > 0);
+        if let Some(bytes) = offer {
+            shared.check_intent(to, &bytes);
+        }
         shared.tree.rename(from, to)?;
         shared.ghosts.push(from.to_owned());
         shared.touched.push(from.to_owned());
