@@ -64,6 +64,13 @@ pub fn monotonic_ms() -> u64 {
     time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
 }
 
+/// Microseconds of work that this thread has done. Unlike elapsed time it does not grow with the work of
+/// others on the same machine.
+pub fn worked_us() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000
+}
+
 /// The file system that holds a path, and whether events and locks are known to reach across hosts there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSystem {

@@ -181,10 +181,17 @@ fn tell_agent<D: Disk>(
     defects: &[Defect],
     now: Now,
 ) -> Result<(), TurnError> {
-    // First away with it: an agent that reads the reason may write a corrected one at once.
     let path = paths.result(key);
-    if holds(context, &path, bus::RESULT_BYTES_MAX, sha256)? {
-        bus::quarantine::refuse(context.disk, context.layout, &path, defects, now.wall)?;
+    // First away with it: an agent that reads the error writes its next result at once, maybe in place.
+    if holds(context, &path, bus::RESULT_BYTES_MAX, sha256)?
+        && let Some(target) = bus::quarantine::refuse(context.disk, context.layout, &path, defects, now.wall)?
+        && !holds(context, &target, bus::RESULT_BYTES_MAX, sha256)?
+        && !exists(context, &path)?
+    {
+        // It was rewritten in that very moment: what lies there now was never refused.
+        move_away(context, &target, &path, now)?;
+        let reason = bus::layout::reason_beside(&target);
+        return Ok(context.disk.remove_file(&reason).map_err(BusError::of("remove", &reason))?);
     }
     let bytes = bus::quarantine::reason_bytes(context.layout, &path, defects, now.wall);
     make_way(context, &paths.result_error(key), now)?;

@@ -164,7 +164,7 @@ impl<D: Disk> Watcher<D> {
             Err(defect) => {
                 let message = format!("the batch's id loose-{} {defect}", task.task_id);
                 return Ok(Err(vec![Defect::field(
-                    "id_rule",
+                    "bad_id",
                     "task_id",
                     message,
                     "choose a shorter task_id",

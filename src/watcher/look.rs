@@ -88,7 +88,7 @@ fn look_at_known_name<D: Disk>(
         BusName::Spec(key) => look_at_spec(kept, context, key, now, observed)?,
         BusName::BadId { defect, .. } => refuse_bad_name(kept, context, name, &defect, now)?,
         BusName::Unknown => note_odd(kept, name, "not a file of the bus"),
-        BusName::Heartbeat(key) => look_for_first_beat(kept, context, &key, now, observed)?,
+        BusName::Heartbeat(key) => look_for_first_beat(kept, context, &key, observed)?,
         BusName::ResultError(_) | BusName::Own | BusName::Dropping => {}
     }
     Ok(())
@@ -112,7 +112,7 @@ fn refuse_bad_name<D: Disk>(
     let path = kept.paths.dir().join(name);
     let message = format!("the task's id in the file name {defect}");
     let remedy = "use at most 64 letters, digits, '.', '_' and '-', beginning with a letter or digit";
-    let defects = [Defect::new("id_rule", Place::File, message, remedy)];
+    let defects = [Defect::new("bad_id", Place::File, message, remedy)];
     bus::quarantine::refuse(context.disk, context.layout, &path, &defects, now.wall)?;
     Ok(())
 }
@@ -441,7 +441,6 @@ fn look_for_first_beat<D: Disk>(
     kept: &mut Kept,
     context: &Context<'_, D>,
     key: &TaskKey,
-    now: Now,
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
     let Some(task) = kept.state.find(key.as_str()) else { return Ok(()) };
@@ -449,10 +448,10 @@ fn look_for_first_beat<D: Disk>(
     if observed.full_scan {
         return Ok(());
     }
-    let glance = glance(kept, context, task, attempt)?;
-    if matches!(glance, Glance::Beat { .. }) {
+    if matches!(glance(kept, context, task, attempt)?, Glance::Beat { .. }) {
         observed.signs.push(SignSeen { task, attempt, sign: Sign::Beat });
-        kept.pulses.note(task, glance, now.clock, false);
+        // It counts as a beat when a full scan sees it, like every other one.
+        kept.heartbeats.remove(&task);
     }
     Ok(())
 }

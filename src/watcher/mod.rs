@@ -129,12 +129,12 @@ pub struct Watcher<D: Disk> {
     pub batches: BTreeMap<BatchId, Kept>,
     /// Batches that cannot be kept, with the reason: one damaged journal stops its batch alone.
     pub broken: BTreeMap<BatchId, String>,
+    /// Directories that have no spec yet: they become batches with the first.
+    pub expected: BTreeSet<BatchId>,
     intake: inbox::Intake,
     told: HashSet<String>,
     /// The newest ended batches by number, for the ledger.
     ended: BTreeMap<u64, BatchState>,
-    /// Batch directories without a spec yet: watched, so that the first one is noticed at once.
-    pub candidates: BTreeSet<BatchId>,
 }
 
 impl<D: Disk> Watcher<D> {
@@ -152,10 +152,10 @@ impl<D: Disk> Watcher<D> {
             heart: decide::decide,
             batches: BTreeMap::new(),
             broken: BTreeMap::new(),
+            expected: BTreeSet::new(),
             intake: inbox::Intake::default(),
             told: HashSet::new(),
             ended: BTreeMap::new(),
-            candidates: BTreeSet::new(),
         };
         let layout = &watcher.layout;
         for dir in [layout.home(), layout.bus(), layout.results(), layout.quarantine()] {
@@ -292,6 +292,7 @@ impl<D: Disk> Watcher<D> {
     fn find_batches(&mut self, now: Now) -> Result<(), TurnError> {
         let dir = self.layout.tasks();
         let listed = self.disk.list(&dir).map_err(BusError::of("list", &dir))?;
+        self.expected.clear();
         for entry in listed {
             let id = match layout::batch_of_directory(&entry.name) {
                 None => continue,
@@ -311,6 +312,9 @@ impl<D: Disk> Watcher<D> {
             match self.adopt(&id, now) {
                 Err(error @ TurnError::Superseded { .. }) => return Err(error),
                 Err(error) => self.tell_once(format!("tasks/batch-{id} is not taken up: {error}")),
+                Ok(()) if !self.batches.contains_key(&id) && !self.broken.contains_key(&id) => {
+                    self.expected.insert(id);
+                }
                 Ok(()) => {}
             }
         }
@@ -319,10 +323,8 @@ impl<D: Disk> Watcher<D> {
 
     fn adopt(&mut self, id: &BatchId, now: Now) -> Result<(), TurnError> {
         if !self.is_accepted(id)? && !self.accept_open_batch(id, now)? {
-            self.candidates.insert(id.clone());
             return Ok(());
         }
-        self.candidates.remove(id);
         self.complete_acceptance(id)?;
         match Kept::load(&self.context(), id, now) {
             Ok(mut kept) => {

@@ -1,6 +1,6 @@
 //! The live loop: wait for an event or for time, take a turn, write projections. `wk watch` and `wk run`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use super::{Focus, Kept, TurnError, TurnReport, Watcher, pass};
 use crate::bus::wake::{Hints, Wake};
 use crate::bus::{Disk, RealDisk, layout, platform};
 use crate::decide::{Now, is_over_its_limit};
-use crate::model::WallTime;
 use crate::model::state::Phase;
+use crate::model::{BatchId, WallTime};
 use crate::view::snapshot::Mode;
 
 /// Shortest time between two full scans.
@@ -34,8 +34,9 @@ pub struct Session {
     pub wake: Wake,
     clock: ActiveClock,
     next_scan_ms: u64,
-    scan_cost_ms: u64,
-    last_cost_ms: u64,
+    scan_cost_us: u64,
+    /// Directories that may become batches, and whose events are waited for.
+    expected: BTreeSet<BatchId>,
     next_projection_ms: u64,
     next_clock_note_ms: u64,
     is_dirty: bool,
@@ -71,8 +72,8 @@ impl Session {
             wake,
             clock,
             next_scan_ms: 0,
-            scan_cost_ms: 0,
-            last_cost_ms: 0,
+            scan_cost_us: 0,
+            expected: BTreeSet::new(),
             next_projection_ms: 0,
             next_clock_note_ms: 0,
             is_dirty: true,
@@ -106,7 +107,7 @@ impl Session {
     }
 
     fn turn(&mut self, hints: &Hints) -> Result<TurnReport, TurnError> {
-        let started_ms = platform::monotonic_ms();
+        let (started_ms, worked_us) = (platform::monotonic_ms(), platform::worked_us());
         let now = self.now();
         let is_over = self.watcher.batches.values().any(|kept| is_over_its_limit(&kept.state, now));
         let is_scan_due = hints.rescan || is_over || started_ms >= self.next_scan_ms;
@@ -126,9 +127,14 @@ impl Session {
         };
         let ended_ms = platform::monotonic_ms();
         if is_scan_due {
-            self.note_scan_cost(&report, ended_ms - started_ms);
+            if !report.changed {
+                // A turn that decides also writes and syncs: that is not the price of looking.
+                self.scan_cost_us = platform::worked_us() - worked_us;
+            }
             self.next_scan_ms = ended_ms + self.scan_interval_ms();
-        } else if report.changed {
+        } else if report.changed
+            && self.next_scan_ms > ended_ms + self.watcher.settings().scan_interval.millis()
+        {
             // Somebody may have begun: what was planned while all was quiet is too late now.
             self.next_scan_ms = self.next_scan_ms.min(ended_ms + self.scan_interval_ms());
         }
@@ -173,15 +179,6 @@ impl Session {
         hints
     }
 
-    /// Remembers what a scan costs. A turn that also decided says nothing about that, and one slow scan on a
-    /// busy machine must not make the watcher look away: two in a row have to be.
-    fn note_scan_cost(&mut self, report: &TurnReport, cost_ms: u64) {
-        if !report.changed && report.accepted.is_empty() {
-            self.scan_cost_ms = cost_ms.min(self.last_cost_ms);
-            self.last_cost_ms = cost_ms;
-        }
-    }
-
     /// How long until the next look at everything: short while tasks run, longer when idle or costly.
     fn scan_interval_ms(&self) -> u64 {
         let settings = self.watcher.settings();
@@ -205,12 +202,13 @@ impl Session {
         }
         if self.watcher.has_unsettled_intake() {
             shortest = shortest.min(settings.settle.millis() / 2);
+            is_running = true;
         }
         let (base, share) = match is_running {
             true => (settings.scan_interval.millis(), RUNNING_SHARE),
             false => (settings.idle_scan.millis(), IDLE_SHARE),
         };
-        base.min(shortest).max(self.scan_cost_ms * share).clamp(SCAN_LEAST_MS, SCAN_MOST_MS.max(base))
+        base.min(shortest).max(self.scan_cost_us * share / 1000).clamp(SCAN_LEAST_MS, SCAN_MOST_MS.max(base))
     }
 
     /// Watches new batch directories and forgets archived ones. `true` if one was new.
@@ -225,9 +223,16 @@ impl Session {
             is_new |= self.wake.watch(kept.paths.dir());
             is_new |= self.wake.watch(&kept.paths.control());
         }
-        for id in &self.watcher.candidates {
+        // `mkdir batch-9`, and a moment later its first spec.
+        for id in self.expected.difference(&self.watcher.expected) {
+            if !self.watcher.batches.contains_key(id) {
+                self.wake.unwatch(self.watcher.layout().batch(id).dir());
+            }
+        }
+        for id in &self.watcher.expected {
             is_new |= self.wake.watch(self.watcher.layout().batch(id).dir());
         }
+        self.expected.clone_from(&self.watcher.expected);
         is_new
     }
 

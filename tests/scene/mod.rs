@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+#[allow(unused_imports)]
 pub use agent::{Agent, FAILED, SUCCESS};
+#[allow(unused_imports)]
 pub use process::{Process, Ran};
 
 /// How long a scene waits for what must come, on a machine that is busy with other scenes.
