@@ -61,6 +61,9 @@ pub fn perform<D: Disk>(
     }
 }
 
+/// A spec with what the watcher adds to it: its paths, and the story of earlier attempts.
+const RENDERED_BYTES_MAX: u64 = bus::SPEC_BYTES_MAX * 4;
+
 /// Publishes an attempt's spec, with an empty heartbeat file beside it and our own copy in its folder.
 ///
 /// The last step is one rename out of the attempt's folder: afterwards it can be told for certain whether
@@ -92,7 +95,8 @@ fn publish_offer<D: Disk>(
         // Our own copy marks the beginning: nothing that an agent does for this attempt is older.
         publish(context, &folder.spec(), &bytes, Durability::Unsynced)?;
     }
-    if exists(context, &folder.unpublished_spec())? {
+    // A loss of power may have emptied it: then it is published anew below.
+    if holds(context, &folder.unpublished_spec(), RENDERED_BYTES_MAX, &bus::sha256(&bytes))? {
         let heartbeat = paths.heartbeat(key);
         make_way(context, &heartbeat, now)?;
         make_way(context, &paths.spec(key), now)?;
@@ -100,7 +104,7 @@ fn publish_offer<D: Disk>(
         move_away(context, &folder.unpublished_spec(), &paths.spec(key), now)?;
     }
     if was_begun
-        && !holds(context, &paths.spec(key), bus::SPEC_BYTES_MAX, &bus::sha256(&bytes))?
+        && !holds(context, &paths.spec(key), RENDERED_BYTES_MAX, &bus::sha256(&bytes))?
         && !shows_work(context, paths, &folder, key, attempt)?
     {
         // A loss of power can undo a rename or empty a file that was not synced.
