@@ -121,6 +121,12 @@ pub trait Disk {
     fn look(&self, path: &Path) -> io::Result<Option<Look>>;
     /// Through one descriptor, without following a link, without blocking, never more than `limit` bytes.
     fn read(&self, path: &Path, limit: u64) -> io::Result<Content>;
+    /// Reads, and says of what was read whether somebody has it open for writing: one opening for both.
+    fn read_and_ask(&self, path: &Path, limit: u64) -> io::Result<(Content, Option<bool>)> {
+        let content = self.read(path, limit)?;
+        let has_writer = if matches!(content, Content::Bytes { .. }) { self.has_writer(path) } else { None };
+        Ok((content, has_writer))
+    }
     /// The path with every link in it followed; an error if it leads nowhere.
     fn resolve(&self, path: &Path) -> io::Result<PathBuf>;
     /// Whether somebody has the file open for writing; `None` where that cannot be known.
@@ -169,8 +175,7 @@ pub struct BusError {
 
 impl BusError {
     pub fn of(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> BusError {
-        let path = path.display().to_string();
-        move |source| BusError { doing, path, source }
+        move |source| BusError { doing, path: path.display().to_string(), source }
     }
 
     /// Whether nothing on this bus can work while it lasts: no room, no descriptors, read-only.

@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use super::disk::{BusError, Content, Disk, Durability};
 use crate::model::event::{Entry, Event};
 use crate::model::{Epoch, Tick, WallTime};
@@ -74,8 +76,7 @@ impl Journal {
         let mut seq = self.next_seq;
         for event in events {
             let Stamp { epoch, at, clock } = stamp;
-            let entry = Entry { seq, turn: self.next_turn, epoch, at, clock, event: event.clone() };
-            render_line(&entry, &mut lines);
+            render_line(&Line { seq, turn: self.next_turn, epoch, at, clock, event }, &mut lines);
             seq += 1;
         }
         if let Err(error) = disk.append(&self.path, &lines, Durability::Synced) {
@@ -155,9 +156,21 @@ fn parse(bytes: &[u8]) -> Result<ParsedJournal, (usize, String)> {
     Ok(ParsedJournal { entries, whole_bytes })
 }
 
-fn render_line(entry: &Entry, out: &mut Vec<u8>) {
+/// An `Entry` that is written without being owned.
+#[derive(Serialize)]
+struct Line<'a> {
+    seq: u64,
+    turn: u64,
+    epoch: Epoch,
+    at: WallTime,
+    clock: Tick,
+    #[serde(flatten)]
+    event: &'a Event,
+}
+
+fn render_line(line: &Line<'_>, out: &mut Vec<u8>) {
     let start = out.len();
-    serde_json::to_writer(&mut *out, entry).expect("an entry has only string keys");
+    serde_json::to_writer(&mut *out, line).expect("a line has only string keys");
     let checksum = crc32fast::hash(&out[start..]);
     out.pop();
     out.extend_from_slice(CHECKSUM_KEY.as_bytes());

@@ -34,6 +34,8 @@ pub const JOURNAL_BYTES_MAX: u64 = 4 << 30;
 /// The hash by which the journal names bytes.
 pub fn sha256(bytes: &[u8]) -> String {
     use sha2::Digest;
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digest = sha2::Sha256::digest(bytes);
-    digest.iter().fold(String::with_capacity(64), |text, byte| text + &format!("{byte:02x}"))
+    let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
 }

@@ -126,6 +126,44 @@ fn open_plainly(path: &Path) -> io::Result<File> {
     Ok(File::from(descriptor))
 }
 
+/// Opens what stands there, or says why it is not to be read.
+fn open_for_reading(path: &Path) -> io::Result<Result<File, Content>> {
+    match open_plainly(path) {
+        Ok(file) => Ok(Ok(file)),
+        Err(error) if super::disk::is_absent(&error) => Ok(Err(Content::Absent)),
+        // A link (ELOOP) or a socket (ENXIO) cannot be opened this way: say what it is.
+        Err(error) => match fs::symlink_metadata(path) {
+            Ok(metadata) if metadata.is_file() => refused_by_system(&metadata, error).map(Err),
+            Ok(metadata) => Ok(Err(Content::NotAFile(kind_of(metadata.file_type())))),
+            Err(_) => Err(error),
+        },
+    }
+}
+
+/// Reads a file of at most `limit` bytes that does not change meanwhile.
+fn read_opened(file: &mut File, limit: u64) -> io::Result<Content> {
+    let before = look_of(&file.metadata()?);
+    if before.kind != NodeKind::File {
+        return Ok(Content::NotAFile(before.kind));
+    }
+    if before.links > 1 {
+        return Ok(Content::SharedLink);
+    }
+    if before.size > limit {
+        return Ok(Content::TooLarge { size: before.size });
+    }
+    // No more than its size: a file that grew meanwhile shows it in the look that follows.
+    let mut bytes = Vec::with_capacity(before.size as usize);
+    if let Err(error) = file.take(before.size).read_to_end(&mut bytes) {
+        return Ok(Content::Unreadable { why: error.to_string() });
+    }
+    let after = look_of(&file.metadata()?);
+    let same = before.size == after.size
+        && before.modified_ns == after.modified_ns
+        && bytes.len() as u64 == after.size;
+    Ok(if same { Content::Bytes { bytes, look: after } } else { Content::Changing })
+}
+
 impl Disk for RealDisk {
     fn list(&self, dir: &Path) -> io::Result<Vec<Listed>> {
         self.begin();
@@ -153,40 +191,21 @@ impl Disk for RealDisk {
 
     fn read(&self, path: &Path, limit: u64) -> io::Result<Content> {
         self.begin();
-        let mut file = match open_plainly(path) {
+        match open_for_reading(path)? {
+            Ok(mut file) => read_opened(&mut file, limit),
+            Err(content) => Ok(content),
+        }
+    }
+
+    fn read_and_ask(&self, path: &Path, limit: u64) -> io::Result<(Content, Option<bool>)> {
+        self.begin();
+        let mut file = match open_for_reading(path)? {
             Ok(file) => file,
-            Err(error) if super::disk::is_absent(&error) => return Ok(Content::Absent),
-            Err(error) => {
-                // A link (ELOOP) or a socket (ENXIO) cannot be opened this way: say what it is.
-                return match fs::symlink_metadata(path) {
-                    Ok(metadata) if metadata.is_file() => refused_by_system(&metadata, error),
-                    Ok(metadata) => Ok(Content::NotAFile(kind_of(metadata.file_type()))),
-                    Err(_) => Err(error),
-                };
-            }
+            Err(content) => return Ok((content, None)),
         };
-        let before = look_of(&file.metadata()?);
-        if before.kind != NodeKind::File {
-            return Ok(Content::NotAFile(before.kind));
-        }
-        if before.links > 1 {
-            return Ok(Content::SharedLink);
-        }
-        if before.size > limit {
-            return Ok(Content::TooLarge { size: before.size });
-        }
-        let mut bytes = Vec::with_capacity(before.size as usize + 1);
-        if let Err(error) = (&mut file).take(limit + 1).read_to_end(&mut bytes) {
-            return Ok(Content::Unreadable { why: error.to_string() });
-        }
-        if bytes.len() as u64 > limit {
-            return Ok(Content::TooLarge { size: bytes.len() as u64 });
-        }
-        let after = look_of(&file.metadata()?);
-        let same = before.size == after.size
-            && before.modified_ns == after.modified_ns
-            && bytes.len() as u64 == after.size;
-        Ok(if same { Content::Bytes { bytes, look: after } } else { Content::Changing })
+        let content = read_opened(&mut file, limit)?;
+        let is_read = matches!(content, Content::Bytes { .. });
+        Ok((content, if is_read { platform::has_writer(&file) } else { None }))
     }
 
     fn resolve(&self, path: &Path) -> io::Result<PathBuf> {

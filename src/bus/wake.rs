@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
-use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
+use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
+use notify::{Config, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 /// Most events that may wait to be looked at; beyond that a full scan is cheaper anyway.
 const WAITING_MAX: usize = 8192;
@@ -131,7 +131,7 @@ fn source(sender: SyncSender<Nudge>, overflowed: Arc<AtomicBool>) -> Option<Reco
             return;
         }
         for path in event.paths {
-            if is_only_a_beat(&path) {
+            if is_no_message(&path) {
                 continue;
             }
             if sender.try_send(Nudge::Path(path)).is_err() {
@@ -139,7 +139,7 @@ fn source(sender: SyncSender<Nudge>, overflowed: Arc<AtomicBool>) -> Option<Reco
             }
         }
     };
-    match notify::recommended_watcher(handler) {
+    match RecommendedWatcher::new(handler, Config::default().with_event_kinds(kinds_asked_for())) {
         Ok(watcher) => Some(watcher),
         Err(error) => {
             log::warn!("no file events ({error}); scanning instead");
@@ -148,12 +148,20 @@ fn source(sender: SyncSender<Nudge>, overflowed: Arc<AtomicBool>) -> Option<Reco
     }
 }
 
-/// Completed writes, renames and new names. Opening and reading say nothing, and our own reads would wake us.
+/// What the system is asked to tell at all: each event that we cause ourselves would cost a wake-up.
+fn kinds_asked_for() -> EventKindMask {
+    let kinds = EventKindMask::CREATE | EventKindMask::MODIFY_NAME | EventKindMask::ACCESS_CLOSE;
+    if cfg!(target_os = "linux") { kinds } else { kinds | EventKindMask::MODIFY_DATA }
+}
+
+/// Completed writes, renames and new names. Opening and reading say nothing, and our own reads would wake
+/// us; nor does what went away, which is mostly what we took, and whose new name makes its own event.
 fn says_something(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
-        EventKind::Access(_) => false,
-        EventKind::Modify(ModifyKind::Name(_)) | EventKind::Create(_) | EventKind::Remove(_) => true,
+        EventKind::Access(_) | EventKind::Remove(_) => false,
+        EventKind::Modify(ModifyKind::Name(RenameMode::From | RenameMode::Both)) => false,
+        EventKind::Modify(ModifyKind::Name(_)) | EventKind::Create(_) => true,
         // A plain write is followed by its close; a writer that never closes is found by the scans.
         EventKind::Modify(_) => cfg!(not(target_os = "linux")),
         EventKind::Any | EventKind::Other => true,
@@ -161,9 +169,12 @@ fn says_something(kind: EventKind) -> bool {
 }
 
 /// Beats are counted by the scans: a thousand agents must not wake the watcher a thousand times a second.
-fn is_only_a_beat(path: &Path) -> bool {
+/// Neither must its own writing.
+fn is_no_message(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    super::layout::is_heartbeat(name) || name.starts_with(super::real_disk::TEMPORARY_PREFIX)
+    super::layout::is_heartbeat(name)
+        || name.starts_with(super::real_disk::TEMPORARY_PREFIX)
+        || matches!(name, "journal.jsonl" | "status.json")
 }
 
 #[cfg(test)]

@@ -57,12 +57,15 @@ fn check(text: &str) -> Result<(), IdDefect> {
     if text.ends_with('.') {
         return Err(IdDefect::TrailingDot);
     }
-    let folded = text.to_ascii_lowercase();
-    if let Some(ending) = RESERVED_ENDINGS.iter().find(|ending| folded.ends_with(*ending)) {
+    let ends_with = |ending: &str| {
+        let cut = text.len().checked_sub(ending.len());
+        cut.is_some_and(|cut| text.as_bytes()[cut..].eq_ignore_ascii_case(ending.as_bytes()))
+    };
+    if let Some(ending) = RESERVED_ENDINGS.iter().find(|ending| ends_with(ending)) {
         return Err(IdDefect::ReservedEnding(ending));
     }
-    let stem = folded.split('.').next().unwrap_or(&folded);
-    if DEVICE_NAMES.contains(&stem) {
+    let stem = text.split('.').next().unwrap_or(text);
+    if DEVICE_NAMES.iter().any(|name| stem.eq_ignore_ascii_case(name)) {
         return Err(IdDefect::DeviceName);
     }
     Ok(())

@@ -93,7 +93,7 @@ impl Kept {
             odd_names: HashMap::new(),
         };
         kept.owed = owed_after(&kept.state, &entries);
-        kept.follow_live(now);
+        kept.follow_all(now);
         Ok(kept)
     }
 
@@ -105,7 +105,7 @@ impl Kept {
     pub(super) fn look_afresh(&mut self, clock: Tick) {
         self.pulses = Pulses::default();
         let now = Now { clock, wall: Default::default() };
-        self.follow_live(now);
+        self.follow_all(now);
     }
 
     /// Completes what another watcher left: the effects of its last turn, or the very first line.
@@ -147,7 +147,7 @@ impl Kept {
             self.assert_in_place(context)?;
         }
         if self.is_ahead {
-            self.fall_back(context)?;
+            self.fall_back(context, now)?;
         }
         self.pay(context, now)?;
         if let Some((status, _)) = self.state.finished {
@@ -169,8 +169,12 @@ impl Kept {
         }
         self.unexamined.clear();
         if changed {
+            for task in events.iter().filter_map(Event::task) {
+                if let Some(task) = self.state.find_key(task) {
+                    self.follow(task, now);
+                }
+            }
             self.owed = events;
-            self.follow_live(now);
             self.pay(context, now)?;
         }
         for wish in granted {
@@ -265,7 +269,7 @@ impl Kept {
     }
 
     /// Goes back to what the journal says, after a commit that failed.
-    fn fall_back<D: Disk>(&mut self, context: &Context<'_, D>) -> Result<(), TurnError> {
+    fn fall_back<D: Disk>(&mut self, context: &Context<'_, D>, now: Now) -> Result<(), TurnError> {
         let path = self.paths.journal();
         let (journal, entries) = Journal::load(context.disk, &path)?;
         self.state = fold((*self.state.batch).clone(), &entries).map_err(TurnError::Fold)?;
@@ -273,6 +277,7 @@ impl Kept {
         self.unexamined = self.state.live.iter().copied().collect();
         self.journal = journal;
         self.is_ahead = false;
+        self.follow_all(now);
         Ok(())
     }
 
@@ -295,22 +300,21 @@ impl Kept {
         Ok(())
     }
 
-    /// Follows the pulse of every live attempt and forgets the others.
-    fn follow_live(&mut self, now: Now) {
-        for &task in &self.state.live {
-            if let Some(attempt) = self.state.tasks[task].live_attempt() {
-                if self.pulses.get(task).is_none_or(|pulse| pulse.attempt != attempt) {
-                    self.heartbeats.remove(&task);
-                }
-                self.pulses.follow(task, attempt, now.clock);
-            }
+    fn follow_all(&mut self, now: Now) {
+        for task in 0..self.state.tasks.len() {
+            self.follow(task, now);
         }
-        let state = &self.state;
-        let gone: Vec<TaskIx> =
-            self.pulses.iter().map(|(task, _)| task).filter(|task| !state.live.contains(task)).collect();
-        for task in gone {
-            self.pulses.forget(task);
+    }
+
+    /// Follows the pulse of the task's live attempt, or forgets it where there is none.
+    fn follow(&mut self, task: TaskIx, now: Now) {
+        let attempt = self.state.tasks[task].live_attempt();
+        if self.pulses.get(task).map(|pulse| pulse.attempt) != attempt {
             self.heartbeats.remove(&task);
+        }
+        match attempt {
+            Some(attempt) => self.pulses.follow(task, attempt, now.clock),
+            None => self.pulses.forget(task),
         }
     }
 }

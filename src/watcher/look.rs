@@ -130,7 +130,8 @@ pub(super) fn look_at_result<D: Disk>(
         return Ok(());
     }
     let path = kept.paths.result(kept.state.key(task));
-    let content = context.disk.read(&path, bus::RESULT_BYTES_MAX).map_err(BusError::of("read", &path))?;
+    let (content, has_writer) =
+        context.disk.read_and_ask(&path, bus::RESULT_BYTES_MAX).map_err(BusError::of("read", &path))?;
     if matches!(content, Content::Absent) {
         kept.settling.forget(&path);
         kept.held.remove(&task);
@@ -154,24 +155,21 @@ pub(super) fn look_at_result<D: Disk>(
             note_odd(kept, path.file_name().unwrap_or_default(), &why);
             return Ok(());
         }
-        Content::Bytes { bytes, look } => {
-            let has_writer = context.disk.has_writer(&path);
-            match read_claim(kept, task, &bytes) {
-                Ok(claim) if has_writer == Some(true) => {
-                    if !kept.settling.is_at_rest(&path, look, now.clock, settle) {
-                        return Ok(());
-                    }
-                    Ok(claim)
+        Content::Bytes { bytes, look } => match read_claim(kept, task, &bytes) {
+            Ok(claim) if has_writer == Some(true) => {
+                if !kept.settling.is_at_rest(&path, look, now.clock, settle) {
+                    return Ok(());
                 }
-                Ok(claim) => Ok(claim),
-                Err(defects) => {
-                    if !kept.settling.is_settled(&path, Some(look), has_writer, now.clock, settle) {
-                        return Ok(());
-                    }
-                    Err(defects)
-                }
+                Ok(claim)
             }
-        }
+            Ok(claim) => Ok(claim),
+            Err(defects) => {
+                if !kept.settling.is_settled(&path, Some(look), has_writer, now.clock, settle) {
+                    return Ok(());
+                }
+                Err(defects)
+            }
+        },
         other => Err(vec![unreadable(&other, bus::RESULT_BYTES_MAX)]),
     };
     kept.settling.forget(&path);
@@ -239,16 +237,22 @@ fn check<D: Disk>(
 ) -> Checked {
     let spec = &kept.state.tasks[task].spec;
     let paths = kept.paths.attempt(&spec.key, attempt);
-    let begun = context.disk.look(&paths.spec()).ok().flatten();
-    let scope = match context.disk.read(&paths.before(), bus::SPEC_BYTES_MAX * 16) {
-        Ok(Content::Bytes { bytes, .. }) if !spec.files_modified.is_empty() => {
-            verify::Scope::from_bytes(&bytes)
-        }
-        _ => verify::Scope::default(),
+    let names_files = claim.files().next().is_some();
+    let begun = if names_files { context.disk.look(&paths.spec()).ok().flatten() } else { None };
+    let scope = if spec.files_modified.is_empty() { None } else { read_scope(context, &paths) };
+    let beginning = verify::Beginning {
+        changed_ns: begun.map_or(0, |look| look.changed_ns),
+        scope: scope.unwrap_or_default(),
     };
-    let beginning = verify::Beginning { changed_ns: begun.map_or(0, |look| look.changed_ns), scope };
     let verdict = verify::check_claim(context.disk, context.layout.root(), spec, &claim, &beginning);
     Checked { claim, verdict }
+}
+
+fn read_scope<D: Disk>(context: &Context<'_, D>, paths: &bus::layout::AttemptPaths) -> Option<verify::Scope> {
+    match context.disk.read(&paths.before(), bus::SPEC_BYTES_MAX * 16) {
+        Ok(Content::Bytes { bytes, .. }) => Some(verify::Scope::from_bytes(&bytes)),
+        _ => None,
+    }
 }
 
 /// A result that was collected just before a crash is in the attempt's folder, and nobody knows of it yet.

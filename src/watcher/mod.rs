@@ -14,13 +14,14 @@ pub mod project;
 pub mod run;
 mod settle;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::Path;
 
 use crate::bus::disk::BusError;
 use crate::bus::journal::JournalError;
-use crate::bus::{Disk, Layout, layout, lease};
+use crate::bus::{Disk, Layout, Look, layout, lease};
 use crate::decide::{self, Census, Now, Observed, Pulses};
 use crate::model::event::BatchStatus;
 use crate::model::state::{BatchState, FoldError};
@@ -37,14 +38,25 @@ pub struct Context<'a, D: Disk> {
     pub layout: &'a Layout,
     pub settings: &'a Settings,
     pub epoch: Epoch,
+    epoch_seen: &'a Cell<Option<Look>>,
     pub heart: Heart,
 }
 
 impl<D: Disk> Context<'_, D> {
     /// A watcher that slept through its own replacement must not act any more.
     fn assert_not_superseded(&self) -> Result<(), TurnError> {
+        let path = self.layout.epoch();
+        let look = self.disk.look(&path).map_err(BusError::of("look at", &path))?;
+        if look.is_some() && look == self.epoch_seen.get() {
+            return Ok(());
+        }
         let current = lease::current_epoch(self.disk, self.layout)?;
-        if current == self.epoch { Ok(()) } else { Err(TurnError::Superseded { mine: self.epoch, current }) }
+        if current != self.epoch {
+            return Err(TurnError::Superseded { mine: self.epoch, current });
+        }
+        // The look came first: whatever replaces the file after it looks different.
+        self.epoch_seen.set(look);
+        Ok(())
     }
 }
 
@@ -126,6 +138,8 @@ pub struct Watcher<D: Disk> {
     layout: Layout,
     settings: Settings,
     epoch: Epoch,
+    /// How the epoch's file looked when it last held our own number.
+    epoch_seen: Cell<Option<Look>>,
     heart: Heart,
     pub batches: BTreeMap<BatchId, Kept>,
     /// Batches that cannot be kept, with the reason: one damaged journal stops its batch alone.
@@ -150,6 +164,7 @@ impl<D: Disk> Watcher<D> {
             layout,
             settings,
             epoch,
+            epoch_seen: Cell::new(None),
             heart: decide::decide,
             batches: BTreeMap::new(),
             broken: BTreeMap::new(),
@@ -200,6 +215,7 @@ impl<D: Disk> Watcher<D> {
             layout: &self.layout,
             settings: &self.settings,
             epoch: self.epoch,
+            epoch_seen: &self.epoch_seen,
             heart: self.heart,
         }
     }

@@ -237,10 +237,7 @@ impl Session {
     }
 
     fn project(&mut self, now_ms: u64) {
-        let has_beats = self.watcher.batches.values().any(|kept| {
-            kept.state.live.iter().any(|task| kept.pulses.get(*task).is_some_and(|p| p.has_beaten))
-        });
-        if now_ms >= self.next_projection_ms && (self.is_dirty || has_beats) {
+        if now_ms >= self.next_projection_ms && (self.is_dirty || self.has_beats()) {
             self.watcher.project_status(self.mode(), self.now());
             if self.is_dirty {
                 let now = self.now();
@@ -255,6 +252,11 @@ impl Session {
             self.note_clock();
             self.next_clock_note_ms = now_ms + CLOCK_NOTE_MS;
         }
+    }
+
+    /// Whether some progress moves by itself.
+    fn has_beats(&self) -> bool {
+        self.watcher.batches.values().any(|kept| kept.pulses.iter().any(|(_, pulse)| pulse.has_beaten))
     }
 
     fn finish_projections(&mut self) {

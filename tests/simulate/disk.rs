@@ -380,10 +380,10 @@ impl Disk for ModelDisk {
         if durability == Durability::Synced {
             shared.tree.sync_file(from);
         }
-        // An offer is published by a rename out of its attempt's folder.
-        let is_from_attempt = from.components().any(|part| part.as_os_str() == "attempts");
-        if let (true, Some(file)) = (is_from_attempt, shared.tree.file(from)) {
-            let bytes = file.bytes.clone();
+        // A spec may also be published by a rename; one that was dropped names no attempt.
+        let offer =
+            shared.tree.file(from).map(|file| file.bytes.clone()).filter(|bytes| attempt_in(bytes) > 0);
+        if let Some(bytes) = offer {
             shared.check_intent(to, &bytes);
         }
         shared.tree.rename(from, to)?;
