@@ -679,15 +679,13 @@ impl World {
     // --- reading along ---
 
     pub fn read_journals(&mut self) -> Result<(), Violation> {
-        let running: usize = self.readings.iter().map(Reading::running).sum();
+        let moment = Moment { mono_ms: self.mono_ms };
         let mut told = Vec::new();
         for reading in &mut self.readings {
             let id = BatchId::parse(&reading.plan.id).unwrap();
             let shared = self.disk.shared.borrow();
             let places = [self.layout.batch(&id).journal(), self.layout.archived(&id).journal()];
             let Some(file) = places.iter().find_map(|path| shared.tree.file(path)) else { continue };
-            let running_elsewhere = running - reading.running().min(running);
-            let moment = Moment { mono_ms: self.mono_ms, running_elsewhere };
             reading.read(&file.bytes, moment, &mut told)?;
         }
         for line in told {
