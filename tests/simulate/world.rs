@@ -22,6 +22,8 @@ use super::script::{Scene, Step};
 const FAULTS_END_MS: u64 = 45_000;
 /// By then every batch must have ended, however slow its agents were.
 const LIVENESS_MS: u64 = 1_500_000;
+/// When somebody else takes up what is still on offer.
+const OTHERS_COME_MS: u64 = 600_000;
 const CLOCK_NOTE_MS: u64 = 5_000;
 
 /// What a run is to be like.
@@ -87,6 +89,7 @@ pub struct World {
     known_attempts: HashSet<(usize, usize, u32)>,
     pub respawned: HashSet<(usize, usize, u32)>,
     pub readings: Vec<Reading>,
+    have_others_come: bool,
     asked: Vec<bool>,
     dropped: Vec<HashSet<usize>>,
     next_fault: u64,
@@ -147,6 +150,7 @@ impl World {
             known_attempts: HashSet::new(),
             respawned: HashSet::new(),
             readings,
+            have_others_come: false,
             asked: vec![false; count],
             dropped: vec![HashSet::new(); count],
             next_fault: 1_500,
@@ -181,6 +185,10 @@ impl World {
             }
             if self.clock.now().0 > LIVENESS_MS {
                 return Err(self.stuck());
+            }
+            if self.clock.now().0 > OTHERS_COME_MS && !std::mem::replace(&mut self.have_others_come, true) {
+                // An offer whose agent's files a given-up one overwrote waits, visibly, for somebody else.
+                self.replace_agents(false);
             }
             self.step()?;
             if let Some(violation) = self.disk.shared.borrow_mut().violation.take() {
