@@ -311,6 +311,11 @@ pub fn is_heartbeat(name: &str) -> bool {
     name.ends_with(HEARTBEAT_ENDING)
 }
 
+/// Whether only the watcher itself writes files of this name, again and again.
+pub fn is_written_by_the_watcher(name: &str) -> bool {
+    matches!(name, "journal.jsonl" | "status.json")
+}
+
 /// Whether a file that lies loose in `tasks/` may be a spec.
 pub fn is_loose_spec(name: &str) -> bool {
     name.ends_with(".json") && !is_dropping(name)

@@ -174,7 +174,7 @@ fn is_no_message(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     super::layout::is_heartbeat(name)
         || name.starts_with(super::real_disk::TEMPORARY_PREFIX)
-        || matches!(name, "journal.jsonl" | "status.json")
+        || super::layout::is_written_by_the_watcher(name)
 }
 
 #[cfg(test)]

@@ -33,6 +33,13 @@ pub struct Census {
     pub overdue: usize,
 }
 
+impl Census {
+    /// So many are overdue together that the fault may be ours.
+    fn is_suspicious(self) -> bool {
+        self.overdue >= SUSPICIOUS_LEAST && self.overdue * 2 >= self.running
+    }
+}
+
 impl std::ops::Add for Census {
     type Output = Census;
 
@@ -109,10 +116,11 @@ fn window(task: &TaskState, pulse: &Pulse) -> Option<(Seconds, Tick, Reason)> {
     }
 }
 
-/// The overdue attempts, if on the whole bus they are at least three and at least half of those that run.
+/// The overdue attempts, if in this batch or on the whole bus they are at least three and at least half of
+/// those that run.
 fn mass_silence(state: &BatchState, pulses: &Pulses, now: Now, elsewhere: Census) -> Option<Vec<TaskIx>> {
-    let all = census(state, pulses, now) + elsewhere;
-    let is_mass = all.overdue >= SUSPICIOUS_LEAST && all.overdue * 2 >= all.running;
+    let own = census(state, pulses, now);
+    let is_mass = own.is_suspicious() || (own + elsewhere).is_suspicious();
     let is_doubted = |task: &TaskIx| {
         is_overdue(state, pulses, *task, now.clock) && !had_its_reprieve(state, pulses, *task)
     };

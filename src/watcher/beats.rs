@@ -9,9 +9,9 @@ use crate::bus::disk::BusError;
 use crate::bus::{self, Content, Disk, NodeKind};
 use crate::decide::{Glance, Now, Observed, SignSeen};
 use crate::format::heartbeat;
+use crate::model::Attempt;
 use crate::model::event::Sign;
 use crate::model::state::{Phase, TaskIx};
-use crate::model::{Attempt, TaskKey};
 
 /// Looks at the heartbeat of every live attempt.
 pub(super) fn look_at_heartbeats<D: Disk>(
@@ -35,26 +35,6 @@ pub(super) fn look_at_heartbeats<D: Disk>(
             observed.signs.push(SignSeen { task, attempt, sign: Sign::Beat });
         }
         kept.pulses.note(task, glance, now.clock, true);
-    }
-    Ok(())
-}
-
-/// A first beat shows at once that somebody works on a task; all others wait for the scan.
-pub(super) fn look_for_first_beat<D: Disk>(
-    kept: &mut Kept,
-    context: &Context<'_, D>,
-    key: &TaskKey,
-    observed: &mut Observed,
-) -> Result<(), TurnError> {
-    let Some(task) = kept.state.find(key.as_str()) else { return Ok(()) };
-    let Phase::Offered { attempt, .. } = kept.state.tasks[task].phase else { return Ok(()) };
-    if observed.full_scan {
-        return Ok(());
-    }
-    if matches!(glance(kept, context, task, attempt)?, Glance::Beat { .. }) {
-        observed.signs.push(SignSeen { task, attempt, sign: Sign::Beat });
-        // The next scan sees it as a change once more: silence is measured by scans alone.
-        kept.heartbeats.remove(&task);
     }
     Ok(())
 }

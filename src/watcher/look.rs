@@ -6,7 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use super::beats::{look_at_heartbeats, look_for_first_beat};
+use super::beats::look_at_heartbeats;
 use super::kept::{Attention, Kept};
 use super::{Context, TurnError};
 use crate::bus::disk::{BusError, Durability};
@@ -89,8 +89,7 @@ fn look_at_known_name<D: Disk>(
         BusName::Spec(key) => look_at_spec(kept, context, key, now, observed)?,
         BusName::BadId { defect, .. } => refuse_bad_name(kept, context, name, &defect, now)?,
         BusName::Unknown => note_odd(kept, name, "not a file of the bus"),
-        BusName::Heartbeat(key) => look_for_first_beat(kept, context, &key, observed)?,
-        BusName::ResultError(_) | BusName::Own | BusName::Dropping => {}
+        BusName::Heartbeat(_) | BusName::ResultError(_) | BusName::Own | BusName::Dropping => {}
     }
     Ok(())
 }

@@ -35,6 +35,8 @@ pub struct Shared {
     pub half_renames: bool,
     /// From this operation on every call fails, until the process is started again.
     pub crash_at: Option<u64>,
+    /// The next line that is written stays incomplete, because its writer dies.
+    pub tears_next_append: bool,
     pub is_crashed: bool,
     pub operations: u64,
     /// The process that raised the epoch last.
@@ -72,6 +74,7 @@ impl ModelDisk {
             after_effect: false,
             half_renames: false,
             crash_at: None,
+            tears_next_append: false,
             is_crashed: false,
             operations: 0,
             newest_process: 0,
@@ -353,9 +356,15 @@ impl Disk for ModelDisk {
             return Err(full);
         }
         // Killed in the middle of the write, or between write and sync.
+        if std::mem::take(&mut shared.tears_next_append) {
+            shared.crash_at = Some(shared.operations + 1);
+        }
         let will_die = shared.crash_at.is_some_and(|at| shared.operations + 1 >= at);
         let part = if will_die { shared.random.below(kept.len() as u64 + 1) as usize } else { kept.len() };
         shared.tree.append(path, &kept[..part])?;
+        if part > 0 && part < kept.len() {
+            shared.fired.count(Fault::TornJournal);
+        }
         if durability == Durability::Synced {
             self.begin(shared, Kind::Changes)?;
             if shared.trouble == Trouble::JournalSync {

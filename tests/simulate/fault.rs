@@ -21,7 +21,7 @@ faults! {
     Crash = "the watcher is killed at some disk operation",
     DoubleCrash = "it is killed again while it recovers",
     PowerLoss = "power is lost, and with it what was not synced",
-    TornJournal = "a journal lost a part of its unsynced tail",
+    TornJournal = "the journal's last line is torn",
     LostEvent = "a file event is lost",
     DuplicatedEvent = "a file event comes twice",
     EventOverflow = "the event queue overflows",

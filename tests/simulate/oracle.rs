@@ -81,8 +81,6 @@ pub struct Reading {
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     pub mono_ms: u64,
-    /// Attempts that run in other batches: together silent is told by the whole bus.
-    pub running_elsewhere: usize,
 }
 
 impl Reading {
@@ -112,11 +110,6 @@ impl Reading {
         self.tasks.clear();
         (self.read_bytes, self.last_seq, self.last_epoch) = (0, 0, 0);
         (self.finished, self.cancelled, self.joined) = (false, false, 0);
-    }
-
-    /// How many attempts run, as far as the journal was read.
-    pub fn running(&self) -> usize {
-        self.tasks.values().filter(|seen| seen.is_running && seen.is_live).count()
     }
 
     /// Reads what the journal holds beyond the last reading.
@@ -340,11 +333,11 @@ impl Reading {
             let detail = format!("{key}: {reason} after {silent_for} ms and {} looks", beat.looks);
             return broken("I8", detail);
         }
-        self.check_brake(key, tick, moment)
+        self.check_brake(key, tick)
     }
 
     /// Many that fall silent together are doubted once before any of them is given up.
-    fn check_brake(&self, key: &str, tick: u64, moment: Moment) -> Checked {
+    fn check_brake(&self, key: &str, tick: u64) -> Checked {
         let running: Vec<&String> = self
             .tasks
             .iter()
@@ -355,7 +348,7 @@ impl Reading {
             self.beats.get(**key).is_some_and(|beat| tick.saturating_sub(beat.tick) > self.heartbeat_ms)
         };
         let silent: Vec<&&String> = running.iter().filter(is_silent).collect();
-        let is_mass = silent.len() >= 3 && silent.len() * 2 >= running.len() + moment.running_elsewhere;
+        let is_mass = silent.len() >= 3 && silent.len() * 2 >= running.len();
         let was_doubted = |key: &str| self.tasks.get(key).is_some_and(|seen| seen.reprieve_until > 0);
         if is_mass && silent.iter().any(|other| other.as_str() == key) && !was_doubted(key) {
             return broken("I9", format!("{key} is given up with {} others, undoubted", silent.len() - 1));

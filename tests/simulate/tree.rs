@@ -53,6 +53,8 @@ pub struct Tree {
     next_number: u64,
     /// Reuse inode numbers, so that only times and sizes can tell two files apart.
     pub reuses_numbers: bool,
+    /// How often a file was replaced by one that looks the same but for its content.
+    pub same_times: u64,
 }
 
 fn absent() -> io::Error {
@@ -162,7 +164,10 @@ impl Tree {
         let (time, inode) = (self.time_ns(), self.nodes.len());
         let replaced = self.entries(dir).and_then(|entries| entries.get(&name)).map(|entry| entry.inode);
         let number = match replaced.map(|old| &self.nodes[old]) {
-            Some(Node::File(old)) if self.reuses_numbers => old.number,
+            Some(Node::File(old)) if self.reuses_numbers => {
+                self.same_times += u64::from(old.modified_ns == time && old.bytes.len() == bytes.len());
+                old.number
+            }
             Some(Node::Directory(_)) => return Err(io::Error::from(io::ErrorKind::IsADirectory)),
             _ => {
                 self.next_number += 1;

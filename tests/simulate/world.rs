@@ -167,7 +167,10 @@ impl World {
                 results.insert(batch.id.clone(), file.bytes.clone());
             }
         }
-        let fired = self.disk.shared.borrow().fired.clone();
+        let mut fired = self.disk.shared.borrow().fired.clone();
+        for _ in 0..self.disk.shared.borrow().tree.same_times {
+            fired.count(Fault::CoarseClock);
+        }
         Outcome { violation, fired, trace: self.trace, turns: self.turns, results }
     }
 
@@ -360,7 +363,7 @@ impl World {
         self.opens_at = None;
         {
             let shared = &mut *self.disk.shared.borrow_mut();
-            (shared.is_crashed, shared.crash_at) = (false, None);
+            (shared.is_crashed, shared.crash_at, shared.tears_next_append) = (false, None, false);
         }
         if self.options.menu.has(Fault::DoubleCrash) && self.turns > 0 && self.random.chance(30) {
             let within = self.random.between(1, 60);
@@ -594,6 +597,7 @@ impl World {
                 let within = self.random.between(1, 80);
                 self.crash_within(within);
             }
+            Fault::TornJournal => self.disk.shared.borrow_mut().tears_next_append = self.watcher.is_some(),
             Fault::PowerLoss => return self.lose_power(),
             Fault::WatcherStopped => {
                 let span = if self.random.chance(20) { 3_600_000 } else { 20_000 };
@@ -675,15 +679,13 @@ impl World {
     // --- reading along ---
 
     pub fn read_journals(&mut self) -> Result<(), Violation> {
-        let running: usize = self.readings.iter().map(Reading::running).sum();
+        let moment = Moment { mono_ms: self.mono_ms };
         let mut told = Vec::new();
         for reading in &mut self.readings {
             let id = BatchId::parse(&reading.plan.id).unwrap();
             let shared = self.disk.shared.borrow();
             let places = [self.layout.batch(&id).journal(), self.layout.archived(&id).journal()];
             let Some(file) = places.iter().find_map(|path| shared.tree.file(path)) else { continue };
-            let running_elsewhere = running - reading.running().min(running);
-            let moment = Moment { mono_ms: self.mono_ms, running_elsewhere };
             reading.read(&file.bytes, moment, &mut told)?;
         }
         for line in told {
