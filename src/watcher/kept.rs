@@ -143,9 +143,7 @@ impl Kept {
         elsewhere: Census,
         now: Now,
     ) -> Result<Turned, TurnError> {
-        if *attention == Attention::Full {
-            self.assert_in_place(context)?;
-        }
+        self.assert_in_place(context, attention)?;
         if self.is_ahead {
             self.fall_back(context, now)?;
         }
@@ -224,13 +222,19 @@ impl Kept {
     }
 
     /// A directory that was moved away or replaced is not worked in: nothing is decided until it is back.
-    fn assert_in_place<D: Disk>(&self, context: &Context<'_, D>) -> Result<(), TurnError> {
+    fn assert_in_place<D: Disk>(
+        &self,
+        context: &Context<'_, D>,
+        attention: &Attention,
+    ) -> Result<(), TurnError> {
         if self.state.finished.is_some() {
             return Ok(());
         }
         let dir = self.paths.dir();
         let found = context.disk.look(dir).map_err(BusError::of("look at", dir))?;
         let trouble = match found.map(|look| look.kind) {
+            // A link is never followed, not even for one name; the rest can wait for a scan.
+            Some(NodeKind::Directory) if *attention != Attention::Full => return Ok(()),
             Some(NodeKind::Directory) => {
                 let journal = self.paths.journal();
                 match context.disk.look(&journal).map_err(BusError::of("look at", &journal))? {
