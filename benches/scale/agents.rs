@@ -61,7 +61,7 @@ pub fn work_off(bus: &Bus, tasks: usize) {
     for entry in listed.flatten() {
         finish_if_spec(bus, &entry.file_name().to_string_lossy(), &mut done);
     }
-    let mut buffer = [std::mem::MaybeUninit::uninit(); 64 * 1024];
+    let mut buffer = vec![std::mem::MaybeUninit::uninit(); 64 * 1024];
     let mut reader = inotify::Reader::new(&events, &mut buffer);
     while done.len() < tasks {
         let event = reader.next().expect("file events can be read");

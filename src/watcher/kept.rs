@@ -15,7 +15,7 @@ use crate::bus::{BusName, Content, Disk, Look, NodeKind, PLAN_BYTES_MAX};
 use crate::decide::{self, Census, Now, Pulses};
 use crate::model::event::{BatchStatus, Entry, Event};
 use crate::model::state::{BatchState, FoldError, Phase, TaskIx};
-use crate::model::{Batch, BatchId, Epoch, Tick};
+use crate::model::{Batch, BatchId, Epoch, Tick, WallTime};
 
 /// Which files a turn looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl Kept {
     /// Gives every live attempt a full window from this moment on.
     pub(super) fn look_afresh(&mut self, clock: Tick) {
         self.pulses = Pulses::default();
-        let now = Now { clock, wall: Default::default() };
+        let now = Now { clock, wall: WallTime::default() };
         self.follow_all(now);
     }
 

@@ -158,7 +158,7 @@ impl World {
     }
 
     /// What lies in the drop box is about to be replaced by whoever writes there now.
-    fn forget_box(&mut self, batch: usize, key: &str, path: &PathBuf) {
+    fn forget_box(&mut self, batch: usize, key: &str, path: &std::path::Path) {
         let shared = self.disk.shared.borrow();
         let Some(file) = shared.tree.file(path) else { return };
         let (print, hash) = (fingerprint(&file.bytes), sha256(&file.bytes));
@@ -175,10 +175,9 @@ impl World {
         let is_unseen = !self.readings[batch].task(key).is_running;
         if let (true, true, Some(ix)) =
             (was_result && attempt > 0, is_unseen, self.story.batches[batch].task(key))
+            && self.respawned.insert((batch, ix, attempt))
         {
-            if self.respawned.insert((batch, ix, attempt)) {
-                self.spawn_again(batch, ix, attempt);
-            }
+            self.spawn_again(batch, ix, attempt);
         }
     }
 
@@ -267,9 +266,9 @@ impl World {
                 self.forget_box(batch, &key, &path);
                 let at = self.random.below(bytes.len() as u64) as usize;
                 if self.random.chance(50) {
-                    bytes.truncate(at)
+                    bytes.truncate(at);
                 } else {
-                    bytes[at] ^= 1 << self.random.below(7)
+                    bytes[at] ^= 1 << self.random.below(7);
                 }
                 let _ = self.disk.shared.borrow_mut().tree.write_in_place(&path, bytes.clone(), false);
                 // It may still be a result, with other words in it.

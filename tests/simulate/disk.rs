@@ -26,6 +26,7 @@ pub enum Trouble {
 }
 
 /// What happens on the disk, and to it.
+#[expect(clippy::struct_excessive_bools, reason = "faults are switched on and off one by one")]
 pub struct Shared {
     pub tree: Tree,
     pub random: Random,

@@ -36,7 +36,7 @@ fn number_from(name: &str) -> Option<u64> {
 /// bounds can be checked.
 fn ordinary(seed: u64) -> Options {
     let mut options = Options::swarm(seed);
-    if seed % 5 == 0 {
+    if seed.is_multiple_of(5) {
         let about_the_watcher = &Fault::ALL[..=Fault::CoarseClock as usize];
         options.menu = options.menu.without(about_the_watcher);
     }
@@ -49,7 +49,7 @@ fn play(seeds: u64, options: impl Fn(u64) -> Options + Sync) -> (Fired, u64, Opt
     let next = AtomicU64::new(0);
     let found: Mutex<Option<(u64, Violation)>> = Mutex::new(None);
     let total = Mutex::new((Fired::default(), 0));
-    let cores = std::thread::available_parallelism().map_or(1, |count| count.get());
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     std::thread::scope(|scope| {
         for _ in 0..cores {
             scope.spawn(|| {

@@ -57,6 +57,7 @@ pub struct Seen {
 }
 
 /// One batch as its journal tells it.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the story")]
 pub struct Reading {
     pub plan: PlannedBatch,
     pub heartbeat_ms: u64,
@@ -296,7 +297,7 @@ impl Reading {
         }
         let seen = self.task(key);
         (seen.is_live, seen.is_running) = (false, false);
-        if !has_retry { self.end(key, false) } else { Ok(()) }
+        if has_retry { Ok(()) } else { self.end(key, false) }
     }
 
     /// A verdict over a living attempt: nothing that it published is overlooked, and no limit is cut short.

@@ -115,7 +115,7 @@ impl Scene<'_> {
 
     pub fn result(&self, nonce: u32, status: &str, says: Option<u32>) -> Vec<u8> {
         let mut result = json!({
-            "task_id": if nonce % 2 == 0 { &self.task.key } else { &self.task.task_id },
+            "task_id": if nonce.is_multiple_of(2) { &self.task.key } else { &self.task.task_id },
             "status": status, "output": {"files_created": []},
             "tokens_used": 100 + self.ix, "note": format!("{}/{}/{}/{nonce}", self.batch, self.ix, self.attempt),
         });
