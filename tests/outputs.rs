@@ -25,7 +25,7 @@ const PLAN: &str = "\
 **Complexity**: low
 **Files Modified**: None
 **Dependencies**: Phase 1
-**Max Retries**: 0
+**Max Retries**: 1
 
 ### Phase 3: Never
 
@@ -83,6 +83,8 @@ fn every_file_that_is_written_fits_its_published_schema() {
         "price_per_million_tokens=3",
         "--set",
         "scan_interval_seconds=0.1",
+        "--set",
+        "retry_delay_seconds=0.05",
     ];
     let run = [&["run", plan.to_str().unwrap()][..], &settings].concat();
     let mut run = wk(root.path(), &run);
@@ -99,11 +101,19 @@ fn every_file_that_is_written_fits_its_published_schema() {
         "1",
         r#"{"task_id": "phase-1", "status": "success", "tokens_used": 5, "output": {"files_created": ["made.txt"]}}"#,
     );
-    wait_for("the second spec", || read(&batch.join("task-2.json")));
-    deliver(&batch, "2", r#"{"task_id": "2", "status": "failed", "output": {}, "errors": ["no"]}"#);
+    for attempt in 1..=2 {
+        wait_for("the second task's spec", || {
+            read(&batch.join("task-2.json")).filter(|spec| spec["attempt"] == attempt)
+        });
+        let failed =
+            r#"{"task_id": "2", "status": "failed", "output": {}, "errors": ["no"], "tokens_used": 7}"#;
+        deliver(&batch, "2", failed);
+    }
     assert_eq!(run.wait().unwrap().code(), Some(3));
 
-    judge("batch-result", &read(&bus.join("batches/batch-1.result.json")).unwrap());
+    let result = read(&bus.join("batches/batch-1.result.json")).unwrap();
+    judge("batch-result", &result);
+    assert_eq!(result["total_tokens_used"], 5 + 7 + 7, "attempts that failed were paid for as well");
     let archive = bus.join("completed-batches/batch-1");
     let status = read(&archive.join("status.json")).unwrap();
     judge("status", &status);

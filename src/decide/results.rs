@@ -69,8 +69,9 @@ fn collect(
     begin_if_offered(turn, task, attempt);
     let unfenced = said.is_none() && attempt > Attempt::FIRST;
     let failure = failure_in(turn, &checked);
-    let Checked { verdict, .. } = checked;
-    turn.record(Event::Collected { task: key, attempt, sha256, unfenced, verdict });
+    let Checked { claim, verdict } = checked;
+    let tokens_used = claim.tokens_used;
+    turn.record(Event::Collected { task: key, attempt, sha256, unfenced, tokens_used, verdict });
     conclude(turn, task, attempt, failure);
 }
 

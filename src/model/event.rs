@@ -108,6 +108,9 @@ pub enum Event {
         /// From attempt 2 on: the result does not say which attempt it speaks for.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unfenced: bool,
+        /// What the attempt cost, where its agent says so; failed attempts cost too.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tokens_used: Option<u64>,
         verdict: Verdict,
     },
     Succeeded {

@@ -75,7 +75,8 @@ pub fn batch_result(state: &BatchState, claims: &HashMap<TaskIx, Claim>) -> Batc
         (0..state.tasks.len()).map(|ix| task_result(state, ix, claims.get(&ix))).collect();
     let produced = Produced::of(state, claims);
     // What was spent was spent, whatever came of it.
-    let tokens: u64 = claims.values().filter_map(|claim| claim.tokens_used).fold(0, u64::saturating_add);
+    // Of all attempts: one that failed cost as much as one that did not.
+    let tokens: u64 = state.tasks.iter().map(|task| task.tokens_spent).fold(0, u64::saturating_add);
     let stages_completed = state.stages.iter().filter(|s| s.tasks > 0 && s.succeeded == s.tasks).count();
     let finished_at = finished_at(state);
     let elapsed = finished_at.map_or(0.0, |at| at.seconds_since(state.accepted_at));
@@ -279,8 +280,8 @@ mod tests {
         assert_eq!(result["files_created"], serde_json::json!(["a.md", "b.md", "c.md"]));
         assert_eq!(result["total_files_created"], 3);
         assert_eq!(result["total_files_modified"], 1);
-        assert_eq!(result["total_tokens_used"], 141_000);
-        assert_eq!(result["cost_usd"], 0.423);
+        assert_eq!(result["total_tokens_used"], 140_000);
+        assert_eq!(result["cost_usd"], 0.42);
         assert_eq!(result["commits"], serde_json::json!(["commit of 1", "commit of 2a"]));
         assert_eq!(result["prps_generated"], serde_json::json!([]));
         assert_eq!(result["conflicts"][0]["file"], "a.md");

@@ -141,6 +141,21 @@ impl Scene {
             elapsed_seconds: None,
         };
         self.claims.insert(ix, claim);
+        self.journal_tokens(ix, tokens);
+    }
+
+    /// Writes the claim's tokens where the watcher would have: into the line of the collected result.
+    fn journal_tokens(&mut self, ix: TaskIx, tokens: u64) {
+        let key = self.state.key(ix).clone();
+        for entry in self.entries.iter_mut().rev() {
+            if let Event::Collected { task, tokens_used, .. } = &mut entry.event
+                && *task == key
+            {
+                *tokens_used = Some(tokens);
+                self.state.tasks[ix].tokens_spent = tokens;
+                return;
+            }
+        }
     }
 
     fn step(&mut self, seconds: f64, verb: &str, rest: &[&str]) {
@@ -175,6 +190,7 @@ impl Scene {
                     attempt,
                     sha256: "00".into(),
                     unfenced,
+                    tokens_used: None,
                     verdict,
                 });
             }

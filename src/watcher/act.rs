@@ -50,7 +50,7 @@ pub fn perform<D: Disk>(
         Event::Late { task, sha256, because, .. } => {
             keep_late(context, paths, state, task, (sha256, because), now)
         }
-        Event::Finished { .. } => conclude(context, paths, state),
+        Event::Finished { .. } => conclude(context, paths, state, now),
         Event::Accepted { .. }
         | Event::Resumed { .. }
         | Event::Started { .. }
@@ -268,6 +268,7 @@ fn conclude<D: Disk>(
     context: &Context<'_, D>,
     paths: &BatchPaths,
     state: &BatchState,
+    now: Now,
 ) -> Result<(), TurnError> {
     let id = &state.batch.id;
     let archive = context.layout.archived(id);
@@ -277,9 +278,12 @@ fn conclude<D: Disk>(
     }
     let claims = collected_claims(context.disk, paths, state)?;
     let bytes = aggregate::canonical_bytes(state, &claims);
-    publish(context, &context.layout.batch_result(id), &bytes, Durability::Synced)?;
+    let result = context.layout.batch_result(id);
+    make_way(context, &result, now)?;
+    publish(context, &result, &bytes, Durability::Synced)?;
     let ended_at = state.finished.map_or(WallTime::default(), |(_, at)| at);
     let last = Snapshot::of(state, &Live::default(), Tick(0), ended_at);
+    make_way(context, &paths.status(), now)?;
     publish(context, &paths.status(), &last.status_json(), Durability::Unsynced)?;
     super::sweep_temporary(context.disk, paths.dir());
     context.disk.move_tree(paths.dir(), archive.dir()).map_err(BusError::of("archive", paths.dir()))?;
@@ -330,16 +334,7 @@ fn publish<D: Disk>(
     bytes: &[u8],
     durability: Durability,
 ) -> Result<(), TurnError> {
-    match context.disk.publish(path, bytes, durability) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::IsADirectory => {
-            let message = "a directory stands where a file of the bus belongs";
-            let defect = Defect::new("in_the_way", Place::File, message, "leave the names of the bus to it");
-            bus::quarantine::refuse(context.disk, context.layout, path, &[defect], WallTime::default())?;
-            Ok(context.disk.publish(path, bytes, durability).map_err(BusError::of("publish", path))?)
-        }
-        Err(error) => Err(BusError::of("publish", path)(error).into()),
-    }
+    Ok(context.disk.publish(path, bytes, durability).map_err(BusError::of("publish", path))?)
 }
 
 /// Moves a file into its attempt's folder; what does not fit there is refused.

@@ -339,17 +339,16 @@ fn fold(batch: Batch, entries: &[Entry]) -> Result<BatchState, FoldError> {
 /// because a loss of power may have taken it.
 fn owed_after(state: &BatchState, entries: &[Entry]) -> Vec<Event> {
     let Some(last) = entries.last() else { return Vec::new() };
-    let is_of_last_turn = |entry: &&Entry| entry.turn == last.turn;
-    let last_turn = entries.iter().filter(is_of_last_turn).map(|entry| entry.event.clone());
+    let begin = entries.iter().rposition(|entry| entry.turn != last.turn).map_or(0, |at| at + 1);
+    let last_turn: Vec<Event> = entries[begin..].iter().map(|entry| entry.event.clone()).collect();
+    if state.finished.is_some() {
+        return last_turn;
+    }
     let offered = state.live.iter().filter_map(|task| match state.tasks[*task].phase {
         Phase::Offered { attempt, .. } => Some(Event::Offered { task: state.key(*task).clone(), attempt }),
         _ => None,
     });
-    let mut owed: Vec<Event> = match state.finished {
-        Some(_) => Vec::new(),
-        None => offered.collect(),
-    };
-    owed.retain(|event| !entries.iter().filter(is_of_last_turn).any(|entry| entry.event == *event));
+    let mut owed: Vec<Event> = offered.filter(|event| !last_turn.contains(event)).collect();
     owed.extend(last_turn);
     owed
 }

@@ -85,7 +85,9 @@ impl BatchState {
                 }
             }
             Event::ResultRefused { defects, .. } => self.tasks[ix].refusal = Some(defects.clone()),
-            Event::Collected { attempt, sha256, unfenced, verdict, .. } => {
+            Event::Collected { attempt, sha256, unfenced, tokens_used, verdict, .. } => {
+                let spent = &mut self.tasks[ix].tokens_spent;
+                *spent = spent.saturating_add(tokens_used.unwrap_or(0));
                 self.tasks[ix].collected = Some(Collected {
                     attempt: *attempt,
                     sha256: sha256.clone(),

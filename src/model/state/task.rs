@@ -88,6 +88,8 @@ pub struct TaskState {
     pub tries: Vec<Try>,
     pub dependents: Vec<TaskIx>,
     pub collected: Option<Collected>,
+    /// Tokens that the results of all its attempts reported.
+    pub tokens_spent: u64,
     /// What was wrong with the last refused result of the current attempt.
     pub refusal: Option<Vec<Defect>>,
     /// The watcher doubted itself: when, and until when this attempt is left alone.
@@ -103,6 +105,7 @@ impl TaskState {
             tries: Vec::new(),
             dependents,
             collected: None,
+            tokens_spent: 0,
             refusal: None,
             reprieve: None,
             ended_at: None,
