@@ -169,11 +169,11 @@ fn says_something(kind: EventKind) -> bool {
 }
 
 /// Beats are counted by the scans: a thousand agents must not wake the watcher a thousand times a second.
-/// Neither must its own writing.
+/// Neither must its own writing, nor the files that agents prepare beside their place: their rename does.
 fn is_no_message(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     super::layout::is_heartbeat(name)
-        || name.starts_with(super::real_disk::TEMPORARY_PREFIX)
+        || super::layout::is_dropping(name)
         || super::layout::is_written_by_the_watcher(name)
 }
 

@@ -172,7 +172,7 @@ fn events(place: &Path) -> Finding {
     if wake.mode() == "scan" {
         return Finding::note(what, "none", "scans find everything, a second later");
     }
-    let path = place.join(format!("doctor-probe-{}~", std::process::id()));
+    let path = place.join(format!("doctor-probe-{}", std::process::id()));
     let started = platform::monotonic_ms();
     let written = std::fs::write(&path, b"probe");
     let mut arrived = None;
