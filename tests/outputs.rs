@@ -36,8 +36,9 @@ const PLAN: &str = "\
 **Dependencies**: Phase 2
 ";
 
-fn wk(root: &Path, arguments: &[&str]) -> Child {
+fn wk(root: &Path, portable: &str, arguments: &[&str]) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wk"));
+    command.env("WK_PORTABLE", portable);
     command.arg("--root").arg(root).args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().unwrap()
 }
@@ -73,6 +74,16 @@ fn deliver(batch: &Path, key: &str, text: &str) {
 
 #[test]
 fn every_file_that_is_written_fits_its_published_schema() {
+    play_a_batch("0");
+}
+
+#[test]
+fn a_system_that_tells_neither_writers_nor_boots_comes_to_the_same_files() {
+    play_a_batch("1");
+}
+
+/// `portable` is `1` to do without what only Linux can tell.
+fn play_a_batch(portable: &str) {
     let root = tempfile::tempdir().unwrap();
     let plan = root.path().join("plan.md");
     std::fs::write(&plan, PLAN).unwrap();
@@ -87,7 +98,7 @@ fn every_file_that_is_written_fits_its_published_schema() {
         "retry_delay_seconds=0.05",
     ];
     let run = [&["run", plan.to_str().unwrap()][..], &settings].concat();
-    let mut run = wk(root.path(), &run);
+    let mut run = wk(root.path(), portable, &run);
     let bus = root.path().join(".ce/orchestration");
     let batch = bus.join("tasks/batch-1");
 

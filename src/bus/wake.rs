@@ -21,8 +21,6 @@ pub struct Hints {
     pub paths: Vec<PathBuf>,
     /// Events were lost: look at everything.
     pub rescan: bool,
-    /// A nudge from inside this process: a signal.
-    pub nudged: bool,
 }
 
 enum Nudge {
@@ -106,7 +104,8 @@ impl Wake {
                         hints.paths.push(path);
                     }
                 }
-                Nudge::Now => hints.nudged = true,
+                // It only ends the wait.
+                Nudge::Now => {}
             }
             next = self.receiver.try_recv().ok();
         }

@@ -118,6 +118,15 @@ fn every_promise_is_kept_in_ten_thousand_worlds() {
     }
 }
 
+#[test]
+fn the_median_batch_has_eight_tasks_or_more() {
+    let stories = (0..SEEDS).map(|seed| plan::Story::of(seed, &ordinary(seed).menu, false));
+    let mut sizes: Vec<usize> =
+        stories.flat_map(|story| story.batches).map(|batch| batch.tasks.len()).collect();
+    sizes.sort_unstable();
+    assert!(sizes[sizes.len() / 2] >= 8, "the median is {}", sizes[sizes.len() / 2]);
+}
+
 /// The batch results with what is measured taken out.
 fn masked(outcome: &Outcome) -> Vec<(String, serde_json::Value)> {
     fn mask(value: &mut serde_json::Value) {
