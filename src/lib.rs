@@ -11,14 +11,18 @@
     )
 )]
 
+pub mod agent;
 pub mod bus;
 pub mod decide;
 pub mod face;
 pub mod format;
 pub mod graph;
 pub mod intake;
+pub mod merge;
 pub mod model;
 pub mod outcome;
+pub mod rehearse;
 pub mod verify;
 pub mod view;
 pub mod watcher;
+pub mod work_tree;

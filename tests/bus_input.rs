@@ -34,11 +34,11 @@ fn make(kind: &str, path: &Path, bus: &Bus) {
         "link" => std::os::unix::fs::symlink(&elsewhere, path).unwrap(),
         "directory" => std::fs::create_dir(path).unwrap(),
         "socket" => {
-            // A socket's path may be only some hundred bytes long: bind it from nearby.
-            let near = tempfile::tempdir_in("/tmp").unwrap();
-            let made = near.path().join("s");
-            drop(std::os::unix::net::UnixListener::bind(&made).unwrap());
-            std::fs::rename(&made, path).unwrap();
+            // A socket's path may be only some hundred bytes long: the kernel knows a shorter one.
+            let dir = std::fs::File::open(path.parent().unwrap()).unwrap();
+            let short = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&dir));
+            let made = Path::new(&short).join(path.file_name().unwrap());
+            drop(std::os::unix::net::UnixListener::bind(made).unwrap());
         }
         "hard link" => std::fs::hard_link(&elsewhere, path).unwrap(),
         other => panic!("nobody can make {other}"),
@@ -174,7 +174,7 @@ fn a_directory_made_first_and_filled_a_moment_later_is_noticed_by_its_events() {
 
 #[test]
 fn giants_are_refused_by_their_size_without_being_read() {
-    let (bus, _run) = with_neighbour(&["heartbeat_timeout_seconds=0.6"]);
+    let (bus, _run) = with_neighbour(&["heartbeat_timeout_seconds=3"]);
     let giant = |path: &Path, size: u64| std::fs::File::create(path).unwrap().set_len(size).unwrap();
     bus.agent("1/1").beats();
     bus.wait_event("1", "started", "1");
@@ -481,7 +481,7 @@ fn a_torn_last_line_of_a_journal_is_cut_off_and_the_batch_goes_on() {
 
 #[test]
 fn beats_that_do_not_change_in_content_are_beats_and_times_inside_decide_nothing() {
-    let (bus, run) = with_neighbour(&["heartbeat_timeout_seconds=1"]);
+    let (bus, run) = with_neighbour(&["heartbeat_timeout_seconds=3"]);
     let path = bus.agent("1/1").heartbeat();
     let same = scene::agent::Beating::start(move |_| {
         let _ = std::fs::write(&path, r#"{"progress": "the same", "last_update": "2100-01-01T00:00:00Z"}"#);
@@ -493,8 +493,8 @@ fn beats_that_do_not_change_in_content_are_beats_and_times_inside_decide_nothing
     drop(file);
     bus.wait_event("1", "attempt_failed", "2");
     assert_eq!(bus.count("1", "attempt_failed", Some("1")), 0);
-    drop(same);
     bus.agent("1/1").delivers(SUCCESS);
+    drop(same);
     bus.agent("1/2").waits_for_attempt(2).delivers(SUCCESS);
     run.ends().exits(0);
 }

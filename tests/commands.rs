@@ -18,11 +18,19 @@ const VERBS: &[&[&str]] = &[
     &["status"],
     &["why"],
     &["report"],
+    &["rehearse"],
+    &["logs"],
+    &["attach"],
     &["cancel"],
+    &["kill"],
+    &["retry"],
+    &["pause"],
+    &["resume"],
     &["agent"],
     &["agent", "next"],
     &["agent", "beat"],
     &["agent", "done"],
+    &["agent", "run"],
     &["doctor"],
     &["schema"],
     &["completions"],
@@ -217,13 +225,13 @@ fn a_killed_watchers_batch_is_adopted_with_its_attempts() {
 #[test]
 fn a_stopped_watcher_kills_nobody_when_it_wakes() {
     let bus = Bus::new();
-    let watch = bus.watch(&["heartbeat_timeout_seconds=0.8"]);
+    let watch = bus.watch(&["heartbeat_timeout_seconds=3"]);
     std::fs::copy(bus.plan("batch_id = 7\n max_retries = 0\n 1\n 2"), bus.path("inbox/plan.json")).unwrap();
     let beating = [bus.agent("7/1").waits_for_spec().keeps_beating(), bus.agent("7/2").keeps_beating()];
     bus.wait_event("7", "started", "1");
     bus.wait_event("7", "started", "2");
     watch.signal(Signal::STOP);
-    std::thread::sleep(Duration::from_millis(1_800));
+    std::thread::sleep(Duration::from_millis(4_500));
     watch.signal(Signal::CONT);
     bus.wait_for("it says that it was stopped", || watch.stderr().contains("was stopped for").then_some(()));
     bus.agent("7/1").delivers(SUCCESS);
@@ -256,13 +264,13 @@ fn passes_of_cron_keep_the_silence_rule_between_them() {
 #[test]
 fn the_time_after_a_live_watchers_end_counts_for_nobody() {
     let bus = Bus::new();
-    let settings = ["timeout_seconds=1", "heartbeat_timeout_seconds=30"];
+    let settings = ["timeout_seconds=4", "heartbeat_timeout_seconds=30"];
     let watch = bus.watch(&settings);
     std::fs::copy(bus.plan("batch_id = 7\n max_retries = 0\n 1"), bus.path("inbox/plan.json")).unwrap();
     bus.agent("7/1").waits_for_spec().beats();
     bus.wait_event("7", "started", "1");
     watch.stop().exits(0);
-    std::thread::sleep(Duration::from_millis(1_300));
+    std::thread::sleep(Duration::from_millis(4_500));
     bus.pass(&settings).exits(0);
     assert_eq!(bus.count("7", "attempt_failed", None), 0, "nobody watched: no time passed");
 }

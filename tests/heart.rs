@@ -104,6 +104,39 @@ fn a_stage_over_its_time_ends_its_tasks_without_retry_and_no_others() {
 }
 
 #[test]
+fn a_try_that_somebody_asks_for_has_the_stages_whole_time_again() {
+    check(
+        "stage_timeout_seconds = 100\n 1\n 2\n 3 <- 2",
+        "0    turn      => offered 1#1; offered 2#1
+         10   beat 1 2  => started 1#1; started 2#1
+         20   done 2    => collected 2#1; succeeded 2#1; offered 3#1
+         60   beat 1
+         111  beat 1    => failed 1#1: stage 1 exceeded 100s timeout
+         120  retry 1   => retry of 1 asked by sam; offered 1#2
+         130  beat 1    => started 1#2
+         180  beat 1
+         229  beat 1
+         230  done 1#2  => collected 1#2; succeeded 1#2",
+    );
+}
+
+#[test]
+fn the_last_attempt_of_a_stage_is_ended_by_its_own_limit() {
+    check(
+        "1 timeout_seconds=100 max_retries=1",
+        "0     turn   => offered 1#1
+         10    beat 1 => started 1#1
+         60    beat 1
+         111   beat 1 => failed 1#1: exceeded 100s timeout, again
+         120   turn   => offered 1#2
+         130   beat 1 => started 1#2
+         180   beat 1
+         229.5 beat 1
+         230.1 beat 1 => failed 1#2: exceeded 100s timeout; finished failure",
+    );
+}
+
+#[test]
 fn a_stages_clock_stands_still_while_none_of_its_tasks_runs() {
     check(
         "stage_timeout_seconds = 100\n 1\n 2",

@@ -44,7 +44,7 @@ fn wk(root: &Path, portable: &str, arguments: &[&str]) -> Child {
 }
 
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let limit = Instant::now() + Duration::from_secs(30);
+    let limit = Instant::now() + Duration::from_secs(90);
     loop {
         if let Some(found) = look() {
             return found;
@@ -125,6 +125,15 @@ fn play_a_batch(portable: &str) {
     let result = read(&bus.join("batches/batch-1.result.json")).unwrap();
     judge("batch-result", &result);
     assert_eq!(result["total_tokens_used"], 5 + 7 + 7, "attempts that failed were paid for as well");
+    for (form, schema) in [("execution", "execution-report"), ("assignments", "assignments-report")] {
+        let told = Command::new(env!("CARGO_BIN_EXE_wk"))
+            .arg("--root")
+            .arg(root.path())
+            .args(["report", "1", "--as", form])
+            .output()
+            .unwrap();
+        judge(schema, &serde_json::from_slice(&told.stdout).unwrap());
+    }
     let archive = bus.join("completed-batches/batch-1");
     let status = read(&archive.join("status.json")).unwrap();
     judge("status", &status);

@@ -42,7 +42,7 @@ fn a_flaky_agent_gets_its_second_chance_and_is_called_flaky() {
 fn a_silent_agent_is_failed_after_every_attempt_and_a_beating_one_is_not() {
     let bus = Bus::new();
     let plan = bus.plan("batch_id = 7\n 1 max_retries=1\n 2");
-    let _run = bus.run(&plan, &["heartbeat_timeout_seconds=0.6"]);
+    let _run = bus.run(&plan, &["heartbeat_timeout_seconds=3"]);
     let beating = bus.agent("7/2").waits_for_spec().keeps_beating();
     for attempt in [1, 2] {
         bus.agent("7/1").waits_for_attempt(attempt);
@@ -89,7 +89,7 @@ fn a_refused_result_is_explained_to_its_agent_and_the_corrected_one_wins() {
 fn a_refused_result_is_the_reason_if_nothing_better_comes() {
     let bus = Bus::new();
     let plan = bus.plan("batch_id = 7\n 1 max_retries=0");
-    let _run = bus.run(&plan, &["heartbeat_timeout_seconds=0.6"]);
+    let _run = bus.run(&plan, &["heartbeat_timeout_seconds=3"]);
     let agent = bus.agent("7/1");
     agent.waits_for_spec().beats().delivers_text("{\"task_id\": \"1\", \"status\": \"succ");
     let result = bus.ended("7");
@@ -198,7 +198,7 @@ fn a_result_that_comes_before_its_task_begins_is_held_and_then_counts() {
 fn garbage_in_the_heartbeat_for_the_whole_window_is_named_as_the_reason() {
     let bus = Bus::new();
     let plan = bus.plan("batch_id = 7\n 1 max_retries=0");
-    let _run = bus.run(&plan, &["heartbeat_timeout_seconds=0.6"]);
+    let _run = bus.run(&plan, &["heartbeat_timeout_seconds=3"]);
     let agent = bus.agent("7/1");
     agent.waits_for_spec().beats();
     bus.wait_event("7", "started", "1");
@@ -294,8 +294,11 @@ fn a_torn_spec_is_waited_for_while_its_writer_has_it_open() {
 fn a_torn_spec_whose_writer_is_gone_is_refused_with_line_and_column() {
     let bus = Bus::new();
     let _watch = bus.watch(&[]);
-    bus.write("tasks/batch-9/task-1.json", "{\"task_id\": \"1\",\n \"goal");
-    bus.drop_spec("9", "2");
+    // The batch comes whole, so that it cannot close before its second spec is there.
+    std::fs::create_dir(bus.file("staged")).unwrap();
+    std::fs::write(bus.file("staged/task-1.json"), "{\"task_id\": \"1\",\n \"goal").unwrap();
+    std::fs::write(bus.file("staged/task-2.json"), r#"{"task_id": "2", "goal": "g"}"#).unwrap();
+    std::fs::rename(bus.file("staged"), bus.path("tasks/batch-9")).unwrap();
     bus.agent("9/2").waits_for_attempt(1).delivers(SUCCESS);
     let (_, reason) = bus.quarantined("task-1.json");
     rule(&reason);

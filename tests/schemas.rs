@@ -116,7 +116,13 @@ fn what_we_write_passes_its_own_schema() {
     let written = spec::render(&task, &BatchId::from_number(43), attempt, WallTime(0), paths, &previous);
     assert_passes("task-spec", &written);
 
-    let wish = wish::Wish { verb: wish::Verb::Cancel, task: Some(key), by: "ann".into(), why: None };
+    let wish = wish::Wish {
+        verb: wish::Verb::Cancel,
+        task: Some(key),
+        by: "ann".into(),
+        why: None,
+        choices: watchkeeper::model::handoff::Choices::new(),
+    };
     assert_passes("wish", &wish::render(&wish));
     let take = take::Take { by: "me".into(), host: None, pid: Some(7), at: None };
     assert_passes("take", &take::render(&take));

@@ -9,7 +9,7 @@ use scene::{Bus, SUCCESS, ending};
 fn an_empty_heartbeat_file_is_neither_an_error_nor_a_beat() {
     let bus = Bus::new();
     let plan = bus.plan("batch_id = 43\n 1 max_retries=0\n 2 max_retries=0");
-    let _run = bus.run(&plan, &["start_timeout_seconds=0.5"]);
+    let _run = bus.run(&plan, &["start_timeout_seconds=4"]);
     for key in ["1", "2"] {
         let agent = bus.agent(&format!("43/{key}"));
         agent.waits_for_spec();
@@ -25,7 +25,7 @@ fn an_empty_heartbeat_file_is_neither_an_error_nor_a_beat() {
 fn a_stale_heartbeat_of_a_dead_agent_does_not_keep_it_alive() {
     let bus = Bus::new();
     let plan = bus.plan("batch_id = 43\n 1 max_retries=0\n 2 max_retries=0");
-    let _run = bus.run(&plan, &["heartbeat_timeout_seconds=0.6"]);
+    let _run = bus.run(&plan, &["heartbeat_timeout_seconds=3"]);
     let (dead, living) = (bus.agent("43/1"), bus.agent("43/2"));
     dead.waits_for_spec().beats();
     let beating = living.waits_for_spec().keeps_beating();

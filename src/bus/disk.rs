@@ -16,6 +16,22 @@ pub enum Durability {
     Unsynced,
 }
 
+/// Who may read what is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readers {
+    /// Agents, and other people's tools, may run as somebody else.
+    Everybody,
+    /// It holds values that may be secrets.
+    UserAlone,
+}
+
+impl Readers {
+    /// Of a paper that holds what a request says.
+    pub fn of_values(carries_values: bool) -> Self {
+        if carries_values { Readers::UserAlone } else { Readers::Everybody }
+    }
+}
+
 /// What kind of thing a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeKind {
@@ -27,6 +43,18 @@ pub enum NodeKind {
 }
 
 impl NodeKind {
+    pub fn of(file_type: std::fs::FileType) -> Self {
+        if file_type.is_file() {
+            NodeKind::File
+        } else if file_type.is_dir() {
+            NodeKind::Directory
+        } else if file_type.is_symlink() {
+            NodeKind::Symlink
+        } else {
+            NodeKind::Special
+        }
+    }
+
     pub fn word(self) -> &'static str {
         match self {
             NodeKind::File => "a regular file",
@@ -135,6 +163,18 @@ pub trait Disk {
     fn make_dirs(&self, dir: &Path) -> io::Result<()>;
     /// Writes beside the place, then renames: readers see all of it or nothing.
     fn publish(&self, path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()>;
+    /// Writes a file in a folder that nobody looks into yet: what comes later says that it is complete.
+    fn prepare(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        self.publish(path, bytes, Durability::Unsynced)
+    }
+    /// Publishes what not everybody may read.
+    fn publish_for(&self, _: Readers, path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
+        self.publish(path, bytes, durability)
+    }
+    /// Prepares what not everybody may read.
+    fn prepare_for(&self, _: Readers, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        self.prepare(path, bytes)
+    }
     /// Makes an empty file unless something is there already.
     fn create_empty(&self, path: &Path) -> io::Result<()>;
     fn append(&self, path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()>;

@@ -9,7 +9,9 @@
 //! | `tasks/batch-N/task-K.json` | watcher, or dropped by anyone |
 //! | `tasks/batch-N/task-K.hb`, `task-K.result.json` | the agent |
 //! | `tasks/batch-N/task-K.A.take` | whoever takes attempt A |
+//! | `tasks/batch-N/task-K.A.exit` | the runner of attempt A |
 //! | `tasks/batch-N/task-K.result.error.json` | watcher, for the agent |
+//! | `tasks/batch-N/attempts/K/A/runner.lock`, `*.log` | the runner of attempt A |
 //! | `tasks/batch-N/control/*` | faces, agents; taken by the watcher |
 //! | `batches/`, `completed-batches/`, `quarantine/`, `epoch`, `watch.lock` | watcher |
 
@@ -20,8 +22,10 @@ use crate::model::{Attempt, BatchId, TaskKey};
 
 const BATCH_PREFIX: &str = "batch-";
 const TASK_PREFIX: &str = "task-";
+const WORK_PREFIX: &str = "work-";
 const HEARTBEAT_ENDING: &str = ".hb";
 const RESULT_ENDING: &str = ".result.json";
+const EXIT_ENDING: &str = ".exit";
 const REASON_ENDING: &str = ".reason.json";
 /// The directory for wishes; a change in it is a change of its batch.
 pub const CONTROL: &str = "control";
@@ -156,6 +160,26 @@ impl BatchPaths {
     pub fn take(&self, key: &TaskKey, attempt: Attempt) -> PathBuf {
         self.dir.join(format!("{TASK_PREFIX}{key}.{attempt}.take"))
     }
+    /// The runner's exit record, until it is taken into the attempt's folder.
+    pub fn exit(&self, key: &TaskKey, attempt: Attempt) -> PathBuf {
+        self.dir.join(format!("{TASK_PREFIX}{key}.{attempt}{EXIT_ENDING}"))
+    }
+    /// Contents of outputs, by digest: what agents began with and what they made.
+    pub fn objects(&self) -> PathBuf {
+        self.dir.join("objects")
+    }
+    /// What slow work for the whole batch reports back.
+    pub fn work(&self, name: &str) -> PathBuf {
+        self.dir.join(format!("{WORK_PREFIX}{name}.json"))
+    }
+    /// What the n-th look after the batch's end found.
+    pub fn verification(&self, number: u32) -> PathBuf {
+        self.dir.join("verify").join(number.to_string())
+    }
+    /// That the batch was undone after its end, and when.
+    pub fn undone(&self) -> PathBuf {
+        self.dir.join("undone.json")
+    }
     pub fn attempt(&self, key: &TaskKey, attempt: Attempt) -> AttemptPaths {
         AttemptPaths { dir: self.dir.join("attempts").join(key.as_str()).join(attempt.to_string()) }
     }
@@ -168,8 +192,16 @@ pub struct AttemptPaths {
 }
 
 impl AttemptPaths {
+    /// The attempt's folder, as a runner is told it.
+    pub fn at(dir: impl Into<PathBuf>) -> Self {
+        AttemptPaths { dir: dir.into() }
+    }
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+    /// Another attempt of the same task.
+    pub fn sibling(&self, attempt: Attempt) -> AttemptPaths {
+        AttemptPaths { dir: self.dir.with_file_name(attempt.to_string()) }
     }
     /// Our own copy of the spec: the agent may delete the published one.
     pub fn spec(&self) -> PathBuf {
@@ -203,6 +235,58 @@ impl AttemptPaths {
     pub fn result_error(&self) -> PathBuf {
         self.dir.join("result.error.json")
     }
+    /// What the runner is to do.
+    pub fn order(&self) -> PathBuf {
+        self.dir.join("launch.json")
+    }
+    /// Held by the runner for its whole life; its first line says who that is.
+    pub fn lock(&self) -> PathBuf {
+        self.dir.join("runner.lock")
+    }
+    /// The values of an agent's environment, for a launcher that cannot hand them on; read once and removed.
+    pub fn environment(&self) -> PathBuf {
+        self.dir.join("environment")
+    }
+    /// The watcher's request that the attempt end.
+    pub fn stop(&self) -> PathBuf {
+        self.dir.join("stop.json")
+    }
+    pub fn stdout(&self) -> PathBuf {
+        self.dir.join("stdout.log")
+    }
+    pub fn stderr(&self) -> PathBuf {
+        self.dir.join("stderr.log")
+    }
+    /// The name of the attempt's terminal session, where it has one.
+    pub fn session(&self) -> PathBuf {
+        self.dir.join("session")
+    }
+    /// What a terminal session of the attempt showed.
+    pub fn pane(&self) -> PathBuf {
+        self.dir.join("tmux.log")
+    }
+    /// The runner's exit record, once it is taken in.
+    pub fn exit(&self) -> PathBuf {
+        self.dir.join("exit.json")
+    }
+    /// The logs of the command that decides one criterion.
+    pub fn check(&self, criterion: &str) -> PathBuf {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let name: String = criterion.chars().map(|c| if is_plain(c) { c } else { '_' }).take(64).collect();
+        self.checks().join(name)
+    }
+    /// The folder of all of them.
+    pub fn checks(&self) -> PathBuf {
+        self.dir.join("checks")
+    }
+    /// How the outputs of a handed-over attempt looked when it began.
+    pub fn outputs_before(&self) -> PathBuf {
+        self.dir.join("outputs-before.json")
+    }
+    /// What was found about a handed-over attempt when it had ended.
+    pub fn inspected(&self) -> PathBuf {
+        self.dir.join("inspected.json")
+    }
     /// A drop box that never became a result.
     pub fn unfinished_result(&self) -> PathBuf {
         self.dir.join("unfinished.result.json")
@@ -217,6 +301,9 @@ pub enum BusName {
     Result(TaskKey),
     ResultError(TaskKey),
     Take(TaskKey, Attempt),
+    Exit(TaskKey, Attempt),
+    /// What slow work for the whole batch reports back.
+    Work(String),
     /// Our own files.
     Own,
     /// What editors and systems leave behind.
@@ -246,13 +333,26 @@ impl BusName {
         }
         if matches!(
             name,
-            "batch.json" | "journal.jsonl" | "status.json" | "attempts" | CONTROL | "late" | "request"
+            "batch.json"
+                | "journal.jsonl"
+                | "status.json"
+                | "attempts"
+                | CONTROL
+                | "late"
+                | "request"
+                | "objects"
         ) {
             return BusName::Own;
         }
+        if let Some(work) = name.strip_prefix(WORK_PREFIX).and_then(|rest| rest.strip_suffix(".json")) {
+            return BusName::Work(work.to_owned());
+        }
         let Some(rest) = name.strip_prefix(TASK_PREFIX) else { return BusName::Unknown };
         if let Some(rest) = rest.strip_suffix(".take") {
-            return take_of(rest);
+            return of_attempt(rest, BusName::Take);
+        }
+        if let Some(rest) = rest.strip_suffix(EXIT_ENDING) {
+            return of_attempt(rest, BusName::Exit);
         }
         let with_key = |id: &str, make: fn(TaskKey) -> BusName| match TaskKey::parse(id) {
             Ok(key) => make(key),
@@ -273,10 +373,10 @@ impl BusName {
 }
 
 /// `2a.1` of `task-2a.1.take`: the last part is always the attempt.
-fn take_of(rest: &str) -> BusName {
+fn of_attempt(rest: &str, make: fn(TaskKey, Attempt) -> BusName) -> BusName {
     let parsed = rest.rsplit_once('.').and_then(|(id, number)| {
         let attempt = Attempt::from_wire(number.parse().ok()?)?;
-        Some(BusName::Take(TaskKey::parse(id).ok()?, attempt))
+        Some(make(TaskKey::parse(id).ok()?, attempt))
     });
     parsed.unwrap_or(BusName::Unknown)
 }
@@ -326,6 +426,20 @@ pub fn reason_beside(target: &Path) -> PathBuf {
     let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(REASON_ENDING);
     target.with_file_name(name)
+}
+
+/// The older half of a log that has reached its limit.
+pub fn older_log(log: &Path) -> PathBuf {
+    let mut name = log.file_name().unwrap_or_default().to_owned();
+    name.push(".1");
+    log.with_file_name(name)
+}
+
+/// Beside a log of which the beginning is gone: how many bytes that are.
+pub fn gone_of_log(log: &Path) -> PathBuf {
+    let mut name = log.file_name().unwrap_or_default().to_owned();
+    name.push(".gone");
+    log.with_file_name(name)
 }
 
 /// Whether a file in quarantine is the reason of another one.

@@ -14,8 +14,8 @@ use super::layout::Layout;
 use crate::model::Epoch;
 
 /// How often, and after how long, a held lock is tried again before its holder is believed.
-const TRIES_MOST: u32 = 10;
-const TRY_AGAIN_AFTER: Duration = Duration::from_millis(10);
+pub(super) const TRIES_MOST: u32 = 50;
+pub(super) const TRY_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 /// The lock on a bus, held until it is dropped.
 #[derive(Debug)]
@@ -81,14 +81,14 @@ impl Lease {
     }
 }
 
-fn is_still_at(file: &File, path: &Path) -> bool {
+pub(super) fn is_still_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), std::fs::symlink_metadata(path)) {
         (Ok(held), Ok(named)) => held.ino() == named.ino() && held.dev() == named.dev(),
         _ => false,
     }
 }
 
-fn holder_of(file: &mut File) -> String {
+pub(super) fn holder_of(file: &mut File) -> String {
     let mut text = String::new();
     let _ = file.seek(SeekFrom::Start(0));
     match file.take(1024).read_to_string(&mut text) {

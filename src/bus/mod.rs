@@ -8,13 +8,14 @@ pub mod disk;
 pub mod journal;
 pub mod layout;
 pub mod lease;
+pub mod occupancy;
 pub mod outsider;
 pub mod platform;
 pub mod quarantine;
 pub mod real_disk;
 pub mod wake;
 
-pub use disk::{Content, Disk, Durability, Listed, Look, NodeKind};
+pub use disk::{Content, Disk, Durability, Listed, Look, NodeKind, Readers};
 pub use layout::{BusName, Layout};
 pub use real_disk::RealDisk;
 

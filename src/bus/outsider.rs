@@ -237,4 +237,23 @@ mod tests {
         all.dedup();
         assert_eq!((all.len(), count), (40, 40));
     }
+
+    #[test]
+    fn a_result_is_delivered_although_its_batch_is_archived_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        for round in 0..100 {
+            let (tasks, archive) = (dir.path().join("tasks"), dir.path().join(format!("archive-{round}")));
+            std::fs::create_dir(&tasks).unwrap();
+            let (paths, key) = (BatchPaths::at(&tasks), TaskKey::parse("1").unwrap());
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !paths.result(&key).exists() {
+                        std::thread::yield_now();
+                    }
+                    std::fs::rename(&tasks, &archive).unwrap();
+                });
+                deliver(&RealDisk::default(), &paths, &key, b"{}").unwrap();
+            });
+        }
+    }
 }

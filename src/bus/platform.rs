@@ -4,10 +4,12 @@
 //! `WK_PORTABLE=1` forces those answers, so that they are tested here too.
 
 use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::sync::OnceLock;
 
-fn is_portable_forced() -> bool {
+/// Whether the answers of systems that know less than Linux are to be given.
+pub fn is_portable_forced() -> bool {
     static FORCED: OnceLock<bool> = OnceLock::new();
     *FORCED.get_or_init(|| std::env::var_os("WK_PORTABLE").is_some_and(|value| value == "1"))
 }
@@ -54,8 +56,10 @@ pub fn boot_id() -> Option<String> {
     if is_portable_forced() {
         return None;
     }
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(text.trim().to_owned())
+    // It is 36 digits and dashes; every runner reads it, so it is read at one go.
+    let mut text = [0; 64];
+    let count = File::open("/proc/sys/kernel/random/boot_id").ok()?.read(&mut text).ok()?;
+    Some(std::str::from_utf8(&text[..count]).ok()?.trim().to_owned())
 }
 
 /// Milliseconds of the machine's monotonic clock, which stops while it sleeps.
@@ -115,4 +119,89 @@ pub fn file_system(_: &Path) -> Option<FileSystem> {
 /// This machine's name, for people.
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// The time of day, for people; it stands in records and is never compared.
+pub fn wall_now() -> crate::model::WallTime {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    crate::model::WallTime(time.tv_sec * 1000 + time.tv_nsec / 1_000_000)
+}
+
+/// What the children that were waited for have used, with their own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ChildrenUsage {
+    /// Microseconds of work.
+    pub cpu_us: u64,
+    /// Of the largest one.
+    pub peak_memory_kb: u64,
+}
+
+#[expect(
+    unsafe_code,
+    reason = "getrusage has no safe wrapper here; the call fills one structure that is ours and all numbers"
+)]
+pub fn children_usage() -> ChildrenUsage {
+    // All its fields are numbers, for which zero is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    if unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) } != 0 {
+        return ChildrenUsage::default();
+    }
+    let micros = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
+    // Darwin counts bytes here, everybody else kilobytes.
+    let unit = if cfg!(target_os = "macos") { 1024 } else { 1 };
+    ChildrenUsage {
+        cpu_us: micros(usage.ru_utime) + micros(usage.ru_stime),
+        peak_memory_kb: usage.ru_maxrss as u64 / unit,
+    }
+}
+
+/// Keeps every open descriptor but the first three from whatever is started later: whoever started us may
+/// have left us some that nobody knows of.
+#[cfg(target_os = "linux")]
+#[expect(
+    unsafe_code,
+    reason = "close_range has no safe wrapper; the call takes three integers, and here closes nothing in us"
+)]
+pub fn keep_descriptors() {
+    // Where the kernel is too old for it, those stay open in the agent as they would in any child.
+    unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn keep_descriptors() {}
+
+/// Which side of a fork we are on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forked {
+    Parent,
+    Child,
+}
+
+/// Copies this process. Only for one that has a single thread: the copy has no other, and would wait for ever
+/// for whatever another one held.
+#[expect(
+    unsafe_code,
+    reason = "fork has no safe wrapper; the only caller is a process that never has a second thread"
+)]
+pub fn fork() -> std::io::Result<Forked> {
+    match unsafe { libc::fork() } {
+        -1 => Err(std::io::Error::last_os_error()),
+        0 => Ok(Forked::Child),
+        _ => Ok(Forked::Parent),
+    }
+}
+
+/// Lets time pass where there is nothing to wait for.
+pub fn pause_ms(millis: u64) {
+    pause_us(millis.saturating_mul(1000));
+}
+
+/// The same for shorter spans.
+pub fn pause_us(micros: u64) {
+    let span = rustix::event::Timespec {
+        tv_sec: (micros / 1_000_000) as _,
+        tv_nsec: (micros % 1_000_000 * 1000) as _,
+    };
+    // A signal may cut it short; whoever waits looks again anyway.
+    let _ = rustix::event::poll(&mut [], Some(&span));
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{Mode, OFlags};
 
-use super::disk::{Content, Disk, Durability, Listed, Look, NodeKind};
+use super::disk::{Content, Disk, Durability, Listed, Look, NodeKind, Readers};
 use super::platform;
 
 /// What our own temporary files begin with; a crash may leave one, and the next start sweeps it.
@@ -51,17 +51,23 @@ impl RealDisk {
     }
 
     fn begin(&self) {
-        let number = OPERATIONS.fetch_add(1, Ordering::Relaxed) + 1;
-        if ORDERS.crash_at == Some(number) {
-            let this = rustix::process::getpid();
-            // Nothing is flushed and nobody is told: that is the point.
-            let _ = rustix::process::kill_process(this, rustix::process::Signal::KILL);
-            std::process::abort();
-        }
+        count_operation();
     }
 
     fn syncs(&self, durability: Durability) -> bool {
         durability == Durability::Synced && !self.never_syncs
+    }
+}
+
+/// Counts one operation of the process, which may be the one before which a test wants it dead. For those who
+/// change the disk beside this port, by descriptors.
+pub fn count_operation() {
+    let number = OPERATIONS.fetch_add(1, Ordering::Relaxed) + 1;
+    if ORDERS.crash_at == Some(number) {
+        let this = rustix::process::getpid();
+        // Nothing is flushed and nobody is told: that is the point.
+        let _ = rustix::process::kill_process(this, rustix::process::Signal::KILL);
+        std::process::abort();
     }
 }
 
@@ -77,7 +83,7 @@ impl Drop for RealDisk {
 fn look_of(metadata: &fs::Metadata) -> Look {
     let file_type = metadata.file_type();
     Look {
-        kind: kind_of(file_type),
+        kind: NodeKind::of(file_type),
         inode: metadata.ino(),
         size: metadata.len(),
         modified_ns: i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec()),
@@ -86,23 +92,17 @@ fn look_of(metadata: &fs::Metadata) -> Look {
     }
 }
 
-fn kind_of(file_type: fs::FileType) -> NodeKind {
-    if file_type.is_file() {
-        NodeKind::File
-    } else if file_type.is_dir() {
-        NodeKind::Directory
-    } else if file_type.is_symlink() {
-        NodeKind::Symlink
-    } else {
-        NodeKind::Special
+fn sync_parent(path: &Path) -> io::Result<()> {
+    match directory_of(path) {
+        Some(dir) => File::open(dir)?.sync_all(),
+        None => Ok(()),
     }
 }
 
-fn sync_parent(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(parent) => File::open(parent)?.sync_all(),
-        None => Ok(()),
-    }
+/// The directory that a name stands in: for a bare name the one that the process works in.
+fn directory_of(path: &Path) -> Option<&Path> {
+    let parent = path.parent()?;
+    Some(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
 }
 
 /// A file that is there and may not be read; other errors are not this file's fault.
@@ -134,13 +134,22 @@ fn open_for_reading(path: &Path) -> io::Result<Result<File, Content>> {
         // A link (ELOOP) or a socket (ENXIO) cannot be opened this way: say what it is.
         Err(error) => match fs::symlink_metadata(path) {
             Ok(metadata) if metadata.is_file() => refused_by_system(&metadata, error).map(Err),
-            Ok(metadata) => Ok(Err(Content::NotAFile(kind_of(metadata.file_type())))),
+            Ok(metadata) => Ok(Err(Content::NotAFile(NodeKind::of(metadata.file_type())))),
             Err(_) => Err(error),
         },
     }
 }
 
 /// Reads a file of at most `limit` bytes that does not change meanwhile.
+/// The bare error: a temporary name in it would make the same trouble look like another one each time.
+fn without_path(error: io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|told| told.source()?.downcast_ref::<io::Error>());
+    match inner.and_then(io::Error::raw_os_error) {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => error,
+    }
+}
+
 fn read_opened(file: &mut File, limit: u64) -> io::Result<Content> {
     let before = look_of(&file.metadata()?);
     if before.kind != NodeKind::File {
@@ -164,6 +173,13 @@ fn read_opened(file: &mut File, limit: u64) -> io::Result<Content> {
     Ok(if same { Content::Bytes { bytes, look: after } } else { Content::Changing })
 }
 
+fn mode_for(readers: Readers) -> u32 {
+    match readers {
+        Readers::Everybody => 0o644,
+        Readers::UserAlone => 0o600,
+    }
+}
+
 impl Disk for RealDisk {
     fn list(&self, dir: &Path) -> io::Result<Vec<Listed>> {
         self.begin();
@@ -171,7 +187,7 @@ impl Disk for RealDisk {
         for entry in fs::read_dir(dir)? {
             let entry = entry?;
             let kind = match entry.file_type() {
-                Ok(file_type) => kind_of(file_type),
+                Ok(file_type) => NodeKind::of(file_type),
                 Err(error) if super::disk::is_absent(&error) => continue,
                 Err(error) => return Err(error),
             };
@@ -224,23 +240,49 @@ impl Disk for RealDisk {
     }
 
     fn publish(&self, path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
+        self.publish_for(Readers::Everybody, path, bytes, durability)
+    }
+
+    fn publish_for(
+        &self,
+        readers: Readers,
+        path: &Path,
+        bytes: &[u8],
+        durability: Durability,
+    ) -> io::Result<()> {
         self.begin();
-        let dir = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-        // tempfile makes files that only their owner can read; agents may run as somebody else.
+        let dir = directory_of(path).ok_or(io::ErrorKind::InvalidInput)?;
         let mut staged = tempfile::Builder::new()
             .prefix(TEMPORARY_PREFIX)
-            .permissions(fs::Permissions::from_mode(0o644))
-            .tempfile_in(dir)?;
+            .permissions(fs::Permissions::from_mode(mode_for(readers)))
+            .tempfile_in(dir)
+            .map_err(without_path)?;
         staged.write_all(bytes)?;
         if self.syncs(durability) {
             staged.as_file().sync_data()?;
         }
+        // Opened before the file is there: who reads it may move the whole directory away at once.
+        let folder = if self.syncs(durability) { Some(File::open(dir)?) } else { None };
         self.begin();
-        staged.persist(path).map_err(|failed| failed.error)?;
-        if self.syncs(durability) {
-            sync_parent(path)?;
+        staged.persist(path).map_err(|failed| without_path(failed.error))?;
+        folder.map_or(Ok(()), |folder| folder.sync_all())
+    }
+
+    fn prepare(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        self.prepare_for(Readers::Everybody, path, bytes)
+    }
+
+    fn prepare_for(&self, readers: Readers, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        self.begin();
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = mode_for(readers);
+        let mut file =
+            File::from(rustix::fs::openat(rustix::fs::CWD, path, flags, Mode::from_raw_mode(mode))?);
+        if readers == Readers::UserAlone {
+            // One that an interrupted attempt left keeps its mode otherwise.
+            file.set_permissions(fs::Permissions::from_mode(mode))?;
         }
-        Ok(())
+        file.write_all(bytes)
     }
 
     fn create_empty(&self, path: &Path) -> io::Result<()> {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
+use super::platform;
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
 use notify::{Config, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher as _};
 
@@ -94,9 +95,14 @@ impl Wake {
     }
 
     /// Waits for the first event, at most `longest`, and takes whatever else has come by then.
-    pub fn wait(&self, longest: Duration) -> Hints {
+    ///
+    /// Once something came, `gather_ms` more are waited for others: many small ends are decided in one turn.
+    pub fn wait(&self, longest: Duration, gather_ms: u64) -> Hints {
         let mut hints = Hints::default();
         let mut next = self.receiver.recv_timeout(longest).ok();
+        if next.is_some() && gather_ms > 0 {
+            platform::pause_ms(gather_ms);
+        }
         while let Some(nudge) = next {
             match nudge {
                 Nudge::Path(path) => {
@@ -190,7 +196,7 @@ mod tests {
         std::fs::rename(dir.path().join("x"), dir.path().join("task-1.result.json")).unwrap();
         let mut seen = Vec::new();
         for _ in 0..100 {
-            seen.extend(wake.wait(Duration::from_millis(100)).paths);
+            seen.extend(wake.wait(Duration::from_millis(100), 0).paths);
             if seen.iter().any(|path| path.ends_with("task-1.result.json")) {
                 break;
             }
@@ -204,6 +210,6 @@ mod tests {
         let mut wake = Wake::new(false);
         assert_eq!(wake.mode(), "scan");
         assert!(!wake.watch(Path::new("/")));
-        assert_eq!(wake.wait(Duration::from_millis(1)), Hints::default());
+        assert_eq!(wake.wait(Duration::from_millis(1), 0), Hints::default());
     }
 }

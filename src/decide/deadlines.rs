@@ -7,7 +7,7 @@ use crate::model::{Event, Reason, Tick};
 /// Whether a running attempt has used up its time.
 pub(super) fn is_over_time(task: &TaskState, now: Tick) -> bool {
     match task.phase {
-        Phase::Running { since, .. } => now.since(since) > task.spec.limits.timeout.millis(),
+        Phase::Running { since, .. } => now.since(since) > task.spec.longest_attempt().millis(),
         _ => false,
     }
 }

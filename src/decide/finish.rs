@@ -1,6 +1,6 @@
 //! The consequences of endings: dependents that cannot begin any more, and the end of the batch.
 
-use super::Turn;
+use super::{Turn, handoff};
 use crate::model::state::{BatchState, Outcome, Phase, TaskIx};
 use crate::model::{Event, Reason};
 
@@ -39,7 +39,7 @@ pub(super) fn finish(turn: &mut Turn<'_>, full_scan: bool) {
         return;
     }
     close_open_batch(turn);
-    if turn.state.is_settled() && is_closed(turn) {
+    if turn.state.is_settled() && is_closed(turn) && handoff::is_over(turn) {
         let status = turn.state.status();
         turn.record(Event::Finished { status });
     }
@@ -48,7 +48,11 @@ pub(super) fn finish(turn: &mut Turn<'_>, full_scan: bool) {
 /// An open batch closes when no spec has come for a while; what still waits for one waits in vain.
 fn close_open_batch(turn: &mut Turn<'_>) {
     let state = &turn.state;
-    let is_at_rest = state.live.is_empty() && state.ready.is_empty() && state.backing_off.is_empty();
+    let is_at_rest = state.live.is_empty()
+        && state.ready.is_empty()
+        && state.startable.is_empty()
+        && state.backing_off.is_empty()
+        && state.awaiting.is_empty();
     if !state.batch.is_open() || !is_at_rest || !is_closed(turn) {
         return;
     }

@@ -18,6 +18,10 @@ pub fn condemned(state: &BatchState, pulses: &Pulses, now: Now) -> Vec<TaskIx> {
     let is_over = super::deadlines::is_over_its_limit(state, now);
     let late = |task: &TaskIx| {
         let task_state = &state.tasks[*task];
+        // The end of an agent of ours is told by its exit record, and its result is looked at beside that.
+        if task_state.awaits_exit() {
+            return false;
+        }
         is_over
             || verdict(task_state, pulses.get(*task), now.clock).is_some()
             || super::deadlines::is_over_time(task_state, now.clock)

@@ -1,19 +1,24 @@
 //! What a file in a drop box means: the first valid result of the current attempt counts, everything else
 //! is put aside and shown.
 
-use super::{Checked, ResultSeen, Turn, retry};
+use super::{Checked, LeftoverSeen, ResultSeen, Turn, retry};
 use crate::model::claim::ClaimStatus;
 use crate::model::event::{LateBecause, Sign};
+use crate::model::exit::Stopped;
 use crate::model::state::{Phase, TaskIx};
-use crate::model::{Attempt, Defect, Event, Reason};
+use crate::model::{Attempt, Defect, Event, Exit, Finding, Grade, Reason, Verdict};
 
 pub(super) fn judge(turn: &mut Turn<'_>, seen: ResultSeen) {
-    let ResultSeen { task, sha256, content } = seen;
+    let ResultSeen { task, sha256, content, inline } = seen;
     let current = match turn.state.tasks[task].phase {
         // Too early: it stays where it is, and is looked at again when the task begins.
         Phase::Waiting { .. } | Phase::Ready => return,
         Phase::Offered { attempt, .. } | Phase::Running { attempt, .. } => attempt,
-        Phase::BackingOff { .. } => {
+        // Result beats death, where the agent ended by itself before the end that was meant for it.
+        Phase::Ending { attempt, .. } if ended_by_itself(turn, task) => attempt,
+        Phase::Ending { .. } => return put_aside(turn, task, sha256, content, LateBecause::Ending),
+        Phase::Awaiting { attempt, .. } if ended_by_itself(turn, task) => attempt,
+        Phase::BackingOff { .. } | Phase::Awaiting { .. } => {
             return put_aside(turn, task, sha256, content, LateBecause::BetweenAttempts);
         }
         Phase::Claimed { attempt } if is_collected(turn, task, &sha256) => {
@@ -28,10 +33,14 @@ pub(super) fn judge(turn: &mut Turn<'_>, seen: ResultSeen) {
             Some(other) if other != current => {
                 put_aside(turn, task, sha256, Ok(checked), LateBecause::OtherAttempt { current });
             }
-            said => collect(turn, task, current, sha256, checked, said),
+            said => collect(turn, task, current, (sha256, inline), checked, said),
         },
         Err(defects) => refuse(turn, task, current, sha256, defects),
     }
+}
+
+fn ended_by_itself(turn: &Turn<'_>, task: TaskIx) -> bool {
+    turn.state.tasks[task].exit().is_some_and(|exit| exit.stopped.is_none())
 }
 
 fn put_aside(
@@ -42,6 +51,20 @@ fn put_aside(
     because: LateBecause,
 ) {
     let attempt = content.ok().and_then(|checked| checked.claim.attempt);
+    let task = turn.key(task);
+    turn.record(Event::Late { task, attempt, sha256, because });
+}
+
+/// What lies behind the result that counts, or was left by an attempt that ended without a record.
+pub(super) fn put_leftover_aside(turn: &mut Turn<'_>, seen: LeftoverSeen) {
+    let LeftoverSeen { task, sha256, attempt, is_behind } = seen;
+    let because = match turn.state.tasks[task].phase {
+        _ if is_behind => LateBecause::NotTheFirst,
+        Phase::Done(_) => LateBecause::Settled,
+        Phase::BackingOff { .. } => LateBecause::BetweenAttempts,
+        // Its attempt is not over yet.
+        _ => return,
+    };
     let task = turn.key(task);
     turn.record(Event::Late { task, attempt, sha256, because });
 }
@@ -61,23 +84,32 @@ fn collect(
     turn: &mut Turn<'_>,
     task: TaskIx,
     attempt: Attempt,
-    sha256: String,
+    (sha256, inline): (String, Option<String>),
     checked: Checked,
     said: Option<Attempt>,
 ) {
     let key = turn.key(task);
     begin_if_offered(turn, task, attempt);
+    let checked = Checked { verdict: with_exit(turn, task, checked.verdict), ..checked };
     let unfenced = said.is_none() && attempt > Attempt::FIRST;
-    let failure = failure_in(turn, &checked);
+    let failure = failure_in(turn, task, &checked);
     let Checked { claim, verdict } = checked;
     let tokens_used = claim.tokens_used;
-    turn.record(Event::Collected { task: key, attempt, sha256, unfenced, tokens_used, verdict });
+    turn.record(Event::Collected { task: key, attempt, sha256, unfenced, inline, tokens_used, verdict });
     conclude(turn, task, attempt, failure);
+}
+
+/// An agent of ours that ended with 0 and declared nothing else was at least seen to do so.
+fn with_exit(turn: &Turn<'_>, task: TaskIx, mut verdict: Verdict) -> Verdict {
+    if verdict.findings.is_empty() && turn.state.tasks[task].exit().is_some_and(Exit::is_clean) {
+        verdict.findings.push(Finding::new("exit code", Grade::Observed, true, "0"));
+    }
+    verdict
 }
 
 fn conclude(turn: &mut Turn<'_>, task: TaskIx, attempt: Attempt, failure: Option<Reason>) {
     match failure {
-        Some(because) => retry::fail_attempt(turn, task, because),
+        Some(because) => retry::end_attempt(turn, task, because),
         None => {
             let task = turn.key(task);
             turn.record(Event::Succeeded { task, attempt });
@@ -102,17 +134,42 @@ fn judge_collected(
 ) {
     let verdict = turn.state.tasks[task].collected.as_ref().map(|collected| collected.verdict.clone());
     let failure = match content {
-        Ok(seen) => failure_in(turn, &Checked { verdict: verdict.unwrap_or_default(), ..seen }),
+        Ok(seen) => failure_in(turn, task, &Checked { verdict: verdict.unwrap_or_default(), ..seen }),
         Err(defects) => Some(Reason::ResultRefused { defects }),
     };
     conclude(turn, task, attempt, failure);
 }
 
 /// Why a valid result is not a success, if it is not.
-fn failure_in(turn: &Turn<'_>, checked: &Checked) -> Option<Reason> {
+fn failure_in(turn: &Turn<'_>, task: TaskIx, checked: &Checked) -> Option<Reason> {
     let Checked { claim, verdict } = checked;
+    let exit = turn.state.tasks[task].exit();
+    if let Some(defects) = &turn.state.tasks[task].refusal
+        && exit.is_some_and(|exit| exit.result_by_runner)
+    {
+        // What it said itself was refused, and it did not say it again.
+        return Some(Reason::ResultRefused { defects: defects.clone() });
+    }
     if claim.status == ClaimStatus::Failure {
-        return Some(Reason::AgentReported { errors: claim.errors.clone() });
+        return Some(match exit {
+            // The runner wrote it from the exit alone: then that is the reason.
+            Some(exit) if exit.result_by_runner && exit.exit_code != Some(0) => Reason::AgentExited {
+                code: exit.exit_code,
+                signal: exit.signal,
+                // The first error says what the exit says; the last line that it printed says more.
+                said: claim.errors.iter().skip(1).next_back().cloned(),
+            },
+            _ => Reason::AgentReported { errors: claim.errors.clone() },
+        });
+    }
+    if let Some(exit) = exit
+        && !exit.is_clean()
+        && exit.stopped != Some(Stopped::Lingered)
+    {
+        return Some(match exit.stopped {
+            Some(_) => super::runners::why_it_ended(turn, task, exit),
+            None => Reason::ExitDisagrees { code: exit.exit_code, signal: exit.signal },
+        });
     }
     let unmet: Vec<_> = verdict.unmet().cloned().collect();
     if !unmet.is_empty() {

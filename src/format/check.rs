@@ -36,11 +36,13 @@ impl Shape {
 }
 
 impl Report {
-    fn refuse(&mut self, rule: &str, path: &str, message: impl Into<String>, remedy: impl Into<String>) {
+    /// Adds a defect of one field.
+    pub fn refuse(&mut self, rule: &str, path: &str, message: impl Into<String>, remedy: impl Into<String>) {
         self.defects.push(Defect::field(rule, path, message, remedy));
     }
 
-    fn warn(&mut self, path: &str, message: impl AsRef<str>) {
+    /// Adds what is let pass.
+    pub fn warn(&mut self, path: &str, message: impl AsRef<str>) {
         self.warnings.push(format!("field {path}: {}", message.as_ref()));
     }
 
@@ -149,6 +151,7 @@ impl Report {
                 Value::Number(number),
             ) => self.number(kind, number, path),
             (Kind::Object(shape), Value::Object(object)) => self.object(shape, object, path),
+            (Kind::Each(kind), Value::Object(object)) => self.each(*kind, object, path),
             (_, Value::Array(items)) if has_items(kind) => self.items(kind, items, path),
             (Kind::Either(kinds), value) => match kinds.iter().find(|kind| kind.takes(value)) {
                 Some(kind) => self.value(*kind, value, path),
@@ -262,8 +265,20 @@ impl Report {
         }
     }
 
+    fn each(&mut self, kind: Kind, object: &Map<String, Value>, path: &str) {
+        let before = self.defects.len();
+        for (name, value) in object {
+            if self.defects.len() - before >= ITEM_DEFECTS_MAX {
+                let message = format!("fields from {:?} on were not looked at any more", shortened(name));
+                return self.refuse("more_defects", path, message, "correct the others first");
+            }
+            self.value(kind, value, &join(path, name));
+        }
+    }
+
     fn item(&mut self, kind: Kind, item: &Value, path: &str) {
         match (kind, item) {
+            (Kind::Items(kind), item) => self.value(*kind, item, path),
             (Kind::Texts, Value::String(_)) => {}
             (Kind::Command, Value::String(text)) if text.contains('\0') => {
                 self.refuse("bad_argument", path, "contains a NUL character", "remove it");
@@ -301,7 +316,7 @@ impl Kind {
                 value.is_number()
             }
             Kind::Boolean => value.is_boolean(),
-            Kind::Object(_) | Kind::Map => value.is_object(),
+            Kind::Object(_) | Kind::Each(_) | Kind::Map => value.is_object(),
             Kind::Any | Kind::ShownTime => true,
             Kind::Either(kinds) => kinds.iter().any(|kind| kind.takes(value)),
             _ => value.is_array(),
@@ -324,9 +339,16 @@ fn one_of(kind: Kind) -> &'static str {
     }
 }
 
-/// A field's path below another.
+/// A field's path below another, on one line.
 pub(crate) fn join(path: &str, name: &str) -> String {
-    if path.is_empty() { shortened(name) } else { format!("{path}.{}", shortened(name)) }
+    let name = shortened(name).replace(is_invisible, "\u{fffd}");
+    if path.is_empty() { name } else { format!("{path}.{name}") }
+}
+
+/// Control characters, and those that reorder or hide the text around them.
+pub(crate) fn is_invisible(c: char) -> bool {
+    let hides = |c| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    c.is_control() || hides(c) || matches!(c, '\u{202a}'..='\u{202e}')
 }
 
 /// Enough of a text to recognise it by, in one message.

@@ -4,15 +4,20 @@
 
 use super::shape::{Kind, Shape, Unknown, nullable, optional, required};
 
-const COUNT: Kind = Kind::Count { least: 0 };
+pub(super) const COUNT: Kind = Kind::Count { least: 0 };
 const BATCH_ID: Kind = Kind::Either(&[COUNT, Kind::Id]);
-const GRADES: Kind = Kind::OneOf(&["claimed", "observed", "verified"]);
+pub(super) const GRADES: Kind = Kind::OneOf(&["claimed", "observed", "verified"]);
 const BATCH_STATUSES: &[&str] = &["success", "partial_success", "failure", "timeout", "cancelled"];
-const TASK_STATUSES: &[&str] = &["success", "failed", "blocked", "cancelled", "queued", "in_progress"];
-const ATTEMPT: Kind = Kind::Count { least: 1 };
-const SECONDS: Kind = Kind::Number { least: 0.0 };
+const TASK_STATUSES: &[&str] =
+    &["success", "failed", "blocked", "cancelled", "queued", "in_progress", "awaiting"];
+pub(super) const ATTEMPT: Kind = Kind::Count { least: 1 };
+pub(super) const SECONDS: Kind = Kind::Number { least: 0.0 };
 
-const fn open(name: &'static str, title: &'static str, fields: &'static [super::shape::Field]) -> Shape {
+pub(super) const fn open(
+    name: &'static str,
+    title: &'static str,
+    fields: &'static [super::shape::Field],
+) -> Shape {
     Shape { name, title, fields, unknown: Unknown::KeepSilently }
 }
 
@@ -47,6 +52,24 @@ const ATTEMPT_STORY: Shape = open(
         required("outcome", Kind::Text, "how it ended"),
         nullable("reason", Kind::Text, "why it did not succeed"),
         nullable("reason_code", Kind::Text, "the same, for programs"),
+        optional("agent", Kind::Text, "who was started for it; absent for outsiders"),
+        optional("launcher", Kind::Text, "how"),
+        optional("exit", Kind::Object(&EXIT), "how that agent ended, and what its whole tree used"),
+    ],
+);
+
+const EXIT: Shape = open(
+    "exit",
+    "How an agent that was started ended, as its runner measured it",
+    &[
+        nullable("exit_code", Kind::Integer { least: 0, most: 255 }, "null where a signal ended it"),
+        nullable("signal", Kind::Integer { least: 1, most: 255 }, "null where it ended by itself"),
+        optional("stopped", Kind::Map, "why the runner ended it, if it did"),
+        required("wall_seconds", SECONDS, "from its start to the end of its last process"),
+        required("cpu_seconds", SECONDS, "user and system time of the whole tree"),
+        required("peak_memory_mb", SECONDS, "the largest process, or the whole tree where it was sampled"),
+        optional("cost_usd", SECONDS, "as its output tells"),
+        required("redacted", COUNT, "secrets that were removed from its logs"),
     ],
 );
 
@@ -54,9 +77,11 @@ const FINDING: Shape = open(
     "finding",
     "One thing that was looked at",
     &[
-        required("subject", Kind::Text, "a file, a gate"),
+        required("subject", Kind::Text, "a file, a gate, the name of an output or of a criterion"),
+        optional("about", Kind::OneOf(&["claim", "output", "artifact", "criterion"]), "claim where absent"),
         required("grade", GRADES, "how it was looked at"),
         required("met", Kind::Boolean, "whether it holds"),
+        optional("value", Kind::Any, "what a criterion was measured at"),
         required("saw", Kind::Text, "what was seen"),
     ],
 );
@@ -67,6 +92,7 @@ const DRIFT: Shape = open(
     &[
         optional("touched_unclaimed", Kind::Texts, "changed, but not in the result"),
         optional("declared_untouched", Kind::Texts, "declared, but not changed"),
+        optional("touched_undeclared", Kind::Texts, "changed, though nothing that is declared covers it"),
     ],
 );
 
@@ -196,6 +222,12 @@ pub const STATUS: Shape = open(
         required("batch_id", BATCH_ID, "a number where it is one"),
         required("status", Kind::FilledText, "running, or how it ended"),
         nullable("updated_at", Kind::Time, "when it was written"),
+        optional(
+            "stage",
+            Kind::OneOf(&["preparing", "running", "merging", "awaiting_resolution", "finished"]),
+            "of a handed-over batch: how far it is beside its tasks",
+        ),
+        optional("stage_note", Kind::Text, "the same as a sentence"),
         required("tasks", Kind::Objects(&TASK_STATUS), "in the plan's order"),
         optional("live", Kind::Map, "progress and ages, which the journal does not keep"),
     ],

@@ -43,6 +43,8 @@ pub const RESULT: Shape = Shape {
             Kind::Count { least: 1 },
             "as in the spec; fences off what an earlier attempt writes",
         ),
+        optional("metrics", Kind::Map, "what the agent counted: lines_of_code, test_count and their like"),
+        optional("success_criteria_met", Kind::Map, "what it says of each criterion: true, false or a value"),
     ],
     unknown: Unknown::KeepSilently,
 };
@@ -71,6 +73,10 @@ fn claim_of(object: &Map<String, Value>) -> Claim {
     let texts = |name: &str| -> Vec<String> {
         list(name).iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
     };
+    let map = |name: &str| -> Map<String, Value> {
+        let found = object.get(name).or_else(|| output?.get(name));
+        found.and_then(Value::as_object).cloned().unwrap_or_default()
+    };
     let mut errors = messages(object.get("errors"));
     for error in messages(output.and_then(|output| output.get("errors"))) {
         if !errors.contains(&error) {
@@ -89,6 +95,8 @@ fn claim_of(object: &Map<String, Value>) -> Claim {
         errors,
         tokens_used: object.get("tokens_used").and_then(Value::as_u64),
         elapsed_seconds: object.get("elapsed_seconds").and_then(Value::as_f64),
+        metrics: map("metrics"),
+        criteria: map("success_criteria_met"),
     }
 }
 

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::shape::{Field, ITEMS_MAX, Kind, Need, SPAN_MOST, STRING_BYTES_MAX, Shape, Unknown};
-use super::{heartbeat, output, result, settings, spec, take, wish};
+use super::{handoff, heartbeat, merge_papers, output, report, result, settings, spec, take, wish};
 
 /// The dialect that every schema names.
 pub const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -24,6 +24,13 @@ pub fn all() -> Vec<(&'static str, Value)> {
         &output::REASON,
         &output::JOURNAL_ENTRY,
         &output::STATUS,
+        &report::EXECUTION_REPORT,
+        &report::ASSIGNMENTS_REPORT,
+        &report::WORKSPACE_STATUS,
+        &merge_papers::CONFLICTS,
+        &merge_papers::RECEIPT,
+        &handoff::EXECUTION_REQUEST,
+        &handoff::ASSIGNMENTS,
     ];
     let mut all: Vec<(&'static str, Value)> =
         shapes.into_iter().map(|shape| (shape.name, shape.schema())).collect();
@@ -106,6 +113,8 @@ impl Kind {
             Kind::OneOf(words) => json!({"enum": words}),
             Kind::Object(shape) => Value::Object(shape.object_schema()),
             Kind::Objects(shape) => list_of(Value::Object(shape.object_schema())),
+            Kind::Items(kind) => list_of(kind.schema()),
+            Kind::Each(kind) => json!({"type": "object", "additionalProperties": kind.schema()}),
             Kind::Map => json!({"type": "object"}),
             Kind::Either(kinds) => {
                 json!({"anyOf": kinds.iter().map(|kind| kind.schema()).collect::<Vec<_>>()})
@@ -137,7 +146,14 @@ mod tests {
                 "take",
                 "reason",
                 "journal-entry",
-                "status"
+                "status",
+                "execution-report",
+                "assignments-report",
+                "workspace-status",
+                "conflicts",
+                "receipt",
+                "execution-request",
+                "assignments"
             ]
         );
         for (name, schema) in all() {

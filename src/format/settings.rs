@@ -13,15 +13,17 @@ use crate::model::{Defect, Place, Settings};
 /// Puts everything that a file says into the settings, or tells all that is wrong with it and puts nothing.
 pub fn read_toml(text: &str, into: &mut Settings) -> Result<(), Vec<Defect>> {
     let (table, errors) = DeTable::parse_recoverable(text);
-    let mut defects: Vec<Defect> = errors
-        .iter()
-        .map(|error| {
-            let place = error.span().map_or(Place::File, |span| line_of(text, span.start));
-            Defect::new("toml_syntax", place, error.message(), "correct the TOML there")
-        })
-        .collect();
+    let mut defects: Vec<Defect> = errors.iter().map(|error| syntax_defect(text, error)).collect();
     let mut settings = into.clone();
     for (key, value) in table.get_ref() {
+        if key.get_ref() == "agents" {
+            super::agents::read(value, text, &mut settings.agents, &mut defects);
+            continue;
+        }
+        if key.get_ref() == "criteria" {
+            super::criteria::read(value, text, &mut settings.criteria, &mut defects);
+            continue;
+        }
         if let Err((rule, message, remedy)) = put(&mut settings, key.get_ref(), value.get_ref()) {
             defects.push(Defect::new(rule, line_of(text, key.span().start), message, remedy));
         }
@@ -74,6 +76,8 @@ pub fn default_toml() -> String {
             None => writeln!(text, "# {} is not set; then: {}", setting.key, setting.default),
         };
     }
+    text.push_str(super::agents::EXAMPLE);
+    text.push_str(super::criteria::EXAMPLE);
     text
 }
 
@@ -81,6 +85,9 @@ pub fn default_toml() -> String {
 pub fn schema() -> Value {
     let properties: Map<String, Value> =
         SETTINGS.iter().map(|setting| (setting.key.to_owned(), schema_of(setting))).collect();
+    let mut properties = properties;
+    properties.insert("agents".to_owned(), super::agents::schema());
+    properties.insert("criteria".to_owned(), super::criteria::schema());
     json!({
         "$schema": super::schema::DIALECT,
         "title": "Settings: .ce/watchkeeper.toml",
@@ -105,6 +112,7 @@ fn schema_of(setting: &Setting) -> Value {
         }
         SettingKind::Switch => json!({"type": "boolean"}),
         SettingKind::Word(words) => json!({"enum": words}),
+        SettingKind::Name => json!({"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$"}),
     };
     schema["description"] = format!("{}; default: {}", setting.about, setting.default).into();
     schema
@@ -119,6 +127,7 @@ fn literal(setting: &Setting) -> Option<String> {
         | SettingKind::OptionalNumber { .. } => {
             (setting.default == "off").then(|| format!("\"{}\"", setting.default))
         }
+        SettingKind::Name => None,
         SettingKind::Word(_) => Some(format!("\"{}\"", setting.default)),
         _ => Some(setting.default.to_owned()),
     }
@@ -141,6 +150,11 @@ fn given_of(value: &DeValue<'_>) -> Result<Given, &'static str> {
     }
 }
 
+pub(super) fn syntax_defect(text: &str, error: &toml::de::Error) -> Defect {
+    let place = error.span().map_or(Place::File, |span| line_of(text, span.start));
+    Defect::new("toml_syntax", place, error.message(), "correct the TOML there")
+}
+
 fn line_in(defect: &Defect) -> usize {
     match defect.place {
         Place::Line(line) => line,
@@ -148,7 +162,7 @@ fn line_in(defect: &Defect) -> usize {
     }
 }
 
-fn line_of(text: &str, offset: usize) -> Place {
+pub(super) fn line_of(text: &str, offset: usize) -> Place {
     Place::Line(text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1)
 }
 
@@ -184,7 +198,7 @@ mod tests {
                 "bad_setting: line 4: 'max_retries' must be a whole number from 0 to 10",
                 "bad_setting: line 5: 'timeout_seconds' cannot be an array",
                 "bad_setting: line 6: 'require' cannot be a time",
-                "unknown_setting: line 7: unknown setting 'agnets'",
+                "unknown_setting: line 7: unknown setting 'agnets'; did you mean 'agent'?",
             ]
         );
         let mut settings = Settings::default();
@@ -214,6 +228,8 @@ mod tests {
         let active: String = text.lines().map(|line| uncomment(line) + "\n").collect();
         let mut settings = Settings { max_retries: 9, timeout: Seconds(1.0), ..Settings::default() };
         read_toml(&active, &mut settings).unwrap();
+        // Written down, the launcher is somebody's choice; it is the same one.
+        settings.agents.launcher = None;
         assert_eq!(settings, Settings::default());
         for setting in SETTINGS {
             assert!(text.contains(setting.key) && text.contains(setting.about), "{}", setting.key);

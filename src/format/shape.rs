@@ -90,6 +90,10 @@ pub enum Kind {
     OneOf(&'static [&'static str]),
     Object(&'static Shape),
     Objects(&'static Shape),
+    /// An array whose every item is of one kind.
+    Items(&'static Kind),
+    /// An object under names of the writer's choice, whose every value is of one kind.
+    Each(&'static Kind),
     Map,
     Any,
     /// Any of several kinds that differ in their JSON type.
@@ -114,6 +118,7 @@ impl Kind {
                 | Kind::Messages
                 | Kind::List
                 | Kind::Objects(_)
+                | Kind::Items(_)
         )
     }
 
@@ -140,6 +145,8 @@ impl Kind {
             Kind::OneOf(words) => format!("one of {}", words.join(", ")),
             Kind::Object(_) | Kind::Map => "an object".to_owned(),
             Kind::Objects(_) => "an array of objects".to_owned(),
+            Kind::Items(kind) => format!("an array in which each item is {}", kind.expected()),
+            Kind::Each(kind) => format!("an object in which each value is {}", kind.expected()),
             Kind::Any => "anything".to_owned(),
             Kind::Either(kinds) => kinds.iter().map(|kind| kind.expected()).collect::<Vec<_>>().join(", or "),
         }

@@ -4,7 +4,9 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::model::agent::UnknownAgent;
 use crate::model::containment::plain_spelling;
+use crate::model::handoff::{Assignment, Criterion, NamedPath, Wanted};
 use crate::model::settings::SPAN_LEAST;
 use crate::model::task::RETRIES_MAX;
 use crate::model::{
@@ -68,6 +70,7 @@ pub const SPEC: Shape = Shape {
         nullable("conflict_notes", Kind::Text, "what to mind about files that other tasks change too"),
         nullable("agent", Kind::FilledText, "the agent in settings that does it"),
         nullable("command", Kind::Command, "program and arguments, honoured where policy allows it"),
+        nullable("shell", Kind::FilledText, "a line for sh -c, honoured where policy allows it"),
         nullable(
             "max_retries",
             Kind::Integer { least: 0, most: RETRIES_MAX as i64 },
@@ -134,10 +137,32 @@ pub fn render(
     let told =
         |(attempt, reason): &(Attempt, Reason)| json!({"attempt": attempt, "reason": reason.to_string()});
     spec.put("previous_attempts", previous.iter().map(told).collect::<Vec<Value>>());
+    if let Some(assignment) = &task.assignment {
+        put_assignment(&mut spec, assignment);
+    }
     for (name, value) in task.extra.iter().filter(|(name, _)| !SPEC.knows(name)) {
         spec.put(name, value.clone());
     }
     spec.pretty()
+}
+
+/// What another orchestrator handed over with the task, in its own words.
+fn put_assignment(spec: &mut Ordered, assignment: &Assignment) {
+    let named = |paths: &[NamedPath]| -> Value {
+        paths
+            .iter()
+            .map(|named| (named.name.clone(), Value::from(named.path.as_str())))
+            .collect::<Map<_, _>>()
+            .into()
+    };
+    let wanted = |criterion: &Criterion| match criterion.wants {
+        Wanted::Truth(truth) => (criterion.name.clone(), Value::from(truth)),
+        Wanted::Floor(floor) => (criterion.name.clone(), number(floor)),
+    };
+    spec.put("inputs", named(&assignment.inputs));
+    spec.put("outputs", named(&assignment.outputs));
+    spec.put("success_criteria", Value::Object(assignment.criteria.iter().map(wanted).collect()));
+    spec.put_some("context_path", assignment.context_path.as_deref());
 }
 
 fn put_ours(spec: &mut Ordered, task: &Task) {
@@ -148,6 +173,7 @@ fn put_ours(spec: &mut Ordered, task: &Task) {
     spec.put_some("conflict_notes", task.conflict_notes.as_deref());
     spec.put_some("agent", task.agent.as_deref());
     spec.put_some("command", task.command.as_deref());
+    spec.put_some("shell", task.shell.as_deref());
     let limits = &task.limits;
     spec.put("max_retries", limits.max_retries);
     spec.put("heartbeat_timeout_seconds", number(limits.heartbeat_timeout.0));
@@ -170,9 +196,22 @@ pub fn read_dropped(key: &TaskKey, bytes: &[u8], settings: &Settings) -> Result<
     if had_bom {
         warnings.insert(0, "the file begins with a byte order mark, which was skipped".to_owned());
     }
-    let task = task_of(key, &object, settings);
+    let mut task = task_of(key, &object, settings);
+    task.crew = settings.agents.crew_of(&task).map_err(|unknown| vec![unknown_agent(&unknown)])?;
+    if task.command.is_some() && task.shell.is_some() {
+        let message = "stands beside 'command'";
+        return Err(vec![Defect::field("bad_command", "shell", message, "keep one of them")]);
+    }
     warnings.extend(short_spans(&object, &task.limits));
     Ok(Dropped { task, warnings })
+}
+
+fn unknown_agent(unknown: &UnknownAgent) -> Defect {
+    let remedy = match &unknown.nearest {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => "name it in settings as [agents.NAME], or take a preset".to_owned(),
+    };
+    Defect::field("unknown_agent", "agent", unknown.to_string(), remedy)
 }
 
 /// Builds the task from an object that has passed the check.
@@ -201,8 +240,11 @@ fn task_of(key: &TaskKey, object: &Map<String, Value>, settings: &Settings) -> T
         validation_gates: texts(object, "validation_gates").into_iter().map(Gate::of).collect(),
         conflict_notes: text(object, "conflict_notes"),
         agent: text(object, "agent"),
+        shell: object.get("shell").and_then(Value::as_str).map(str::to_owned),
+        crew: None,
         command: object.get("command").filter(|value| value.is_array()).map(|_| texts(object, "command")),
         limits: limits_of(object, settings),
+        assignment: None,
         extra: extra.map(|(name, value)| (name.clone(), value.clone())).collect(),
     }
 }
@@ -290,7 +332,7 @@ mod tests {
         let spec = json!({
             "task_id": "phase-1", "goal": "Build", "steps": ["a"], "files_modified": ["x.md"],
             "dependencies": ["0", "phase-0"], "validation_gates": ["`cargo test`", "it is nice"],
-            "conflict_notes": "mind y", "agent": "smoke", "command": ["true"], "max_retries": 3.0,
+            "conflict_notes": "mind y", "agent": "shell", "command": ["true"], "max_retries": 3.0,
             "start_timeout_seconds": 7, "timeout_seconds": 0.5, "ours": {"kept": true},
         });
         let task = dropped(&spec).task;
@@ -300,7 +342,9 @@ mod tests {
         let text = published(&task, &previous);
         let names: Vec<&str> =
             text.lines().filter_map(|line| line.strip_prefix("  \"")?.split('"').next()).collect();
-        let known: Vec<&str> = SPEC.fields.iter().map(|field| field.name).collect();
+        // A task has a command or a shell line, never both.
+        let known: Vec<&str> =
+            SPEC.fields.iter().map(|field| field.name).filter(|name| *name != "shell").collect();
         assert_eq!(names, [&known[..], &["ours"]].concat());
         assert!(text.contains("\"reason\": \"no heartbeat for 60s\""), "{text}");
         assert!(text.ends_with("}\n"));

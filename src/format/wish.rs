@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use crate::model::handoff::Choices;
 use crate::model::{Defect, TaskKey};
 
 use super::json;
@@ -12,17 +13,30 @@ use super::shape::{Kind, Shape, Unknown, optional, required};
 
 /// Every verb of the protocol. Those beyond `SUPPORTED` are recognised, and refused with that word.
 const VERBS: &[&str] =
-    &["cancel", "kill", "retry", "pause", "resume", "answer", "approve", "reject", "accept-late"];
-const SUPPORTED: &[&str] = &["cancel"];
+    &["cancel", "kill", "retry", "pause", "resume", "resolve", "answer", "approve", "reject", "accept-late"];
+const SUPPORTED: &[&str] = &["cancel", "kill", "retry", "pause", "resume", "resolve"];
 
 pub const WISH: Shape = Shape {
     name: "wish",
     title: "Wish: control/NAME.json",
     fields: &[
-        required("wish", Kind::OneOf(VERBS), "what is asked for; cancel is what this version can do"),
-        optional("task", Kind::Id, "the task's key or task_id; without it the wish is for the whole batch"),
+        required(
+            "wish",
+            Kind::OneOf(VERBS),
+            "what is asked for; this version knows cancel, kill, retry, pause, resume and resolve",
+        ),
+        optional(
+            "task",
+            Kind::Id,
+            "the task's key or task_id; without it the wish is for the whole batch (retry: all that failed)",
+        ),
         optional("by", Kind::FilledText, "who asks; someone where absent"),
         optional("why", Kind::Text, "the reason, for the story and the report"),
+        optional(
+            "choices",
+            Kind::Map,
+            "of resolve: by conflict id {\"take\": AGENT}, \"base\", \"delete\" or {\"content\": SHA256}",
+        ),
     ],
     unknown: Unknown::Refuse,
 };
@@ -30,13 +44,28 @@ pub const WISH: Shape = Shape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     Cancel,
+    Kill,
+    Retry,
+    Pause,
+    Resume,
+    Resolve,
 }
 
 impl Verb {
     pub fn word(self) -> &'static str {
         match self {
             Verb::Cancel => "cancel",
+            Verb::Kill => "kill",
+            Verb::Retry => "retry",
+            Verb::Pause => "pause",
+            Verb::Resume => "resume",
+            Verb::Resolve => "resolve",
         }
+    }
+
+    fn parse(word: &str) -> Option<Verb> {
+        let all = [Verb::Cancel, Verb::Kill, Verb::Retry, Verb::Pause, Verb::Resume, Verb::Resolve];
+        all.into_iter().find(|verb| verb.word() == word)
     }
 }
 
@@ -47,6 +76,8 @@ pub struct Wish {
     pub task: Option<TaskKey>,
     pub by: String,
     pub why: Option<String>,
+    /// Of `resolve`: what becomes of the conflicts.
+    pub choices: Choices,
 }
 
 pub fn read(bytes: &[u8]) -> Result<Wish, Vec<Defect>> {
@@ -61,11 +92,34 @@ pub fn read(bytes: &[u8]) -> Result<Wish, Vec<Defect>> {
     if !report.defects.is_empty() {
         return Err(report.defects);
     }
+    let verb = text("wish").and_then(Verb::parse).unwrap_or(Verb::Cancel);
+    if verb == Verb::Kill && text("task").is_none() {
+        let message = "is missing: kill is for one task";
+        return Err(vec![Defect::field("missing_field", "task", message, "name the task, or use cancel")]);
+    }
+    if matches!(verb, Verb::Pause | Verb::Resume | Verb::Resolve) && text("task").is_some() {
+        let message = format!("cannot stand here: {} is for a whole batch", verb.word());
+        return Err(vec![Defect::field("not_for_a_task", "task", message, "leave it out")]);
+    }
+    let choices = choices_of(verb, object.get("choices"))?;
     Ok(Wish {
-        verb: Verb::Cancel,
+        verb,
         task: text("task").and_then(|task| TaskKey::parse(task).ok()),
         by: text("by").unwrap_or("someone").to_owned(),
         why: text("why").map(str::to_owned),
+        choices,
+    })
+}
+
+fn choices_of(verb: Verb, given: Option<&Value>) -> Result<Choices, Vec<Defect>> {
+    let Some(given) = given else { return Ok(Choices::new()) };
+    if verb != Verb::Resolve {
+        let message = format!("cannot stand here: {} decides no conflicts", verb.word());
+        return Err(vec![Defect::field("not_for_this_wish", "choices", message, "leave it out")]);
+    }
+    serde_json::from_value(given.clone()).map_err(|error| {
+        let remedy = "give each conflict {\"take\": AGENT}, \"base\", \"delete\" or {\"content\": SHA256}";
+        vec![Defect::field("bad_choice", "choices", error.to_string(), remedy)]
     })
 }
 
@@ -75,6 +129,9 @@ pub fn render(wish: &Wish) -> Vec<u8> {
     object.put_some("task", wish.task.as_ref().map(TaskKey::as_str));
     object.put("by", wish.by.as_str());
     object.put_some("why", wish.why.as_deref());
+    if !wish.choices.is_empty() {
+        object.put("choices", serde_json::to_value(&wish.choices).unwrap_or_default());
+    }
     object.pretty()
 }
 
@@ -89,7 +146,13 @@ mod tests {
     #[test]
     fn a_rendered_wish_reads_back() {
         let task = TaskKey::parse("2a").ok();
-        let wish = Wish { verb: Verb::Cancel, task, by: "ann".into(), why: Some("wrong plan".into()) };
+        let wish = Wish {
+            verb: Verb::Cancel,
+            task,
+            by: "ann".into(),
+            why: Some("wrong plan".into()),
+            choices: Choices::new(),
+        };
         assert_eq!(read(&render(&wish)), Ok(wish));
         assert_eq!(read(b"{\"wish\": \"cancel\"}").unwrap().by, "someone");
     }

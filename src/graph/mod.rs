@@ -64,6 +64,20 @@ pub fn critical_path(dependencies: &[Vec<usize>], order: &Order, weights: &[f64]
     CriticalPath { tasks, total: finish[last] }
 }
 
+/// By task: whether `task` waits for it, however many others are in between. Cycles do no harm.
+pub fn all_before(dependencies: &[Vec<usize>], task: usize) -> Vec<bool> {
+    let mut found = vec![false; dependencies.len()];
+    let mut open = vec![task];
+    while let Some(at) = open.pop() {
+        for &next in &dependencies[at] {
+            if !std::mem::replace(&mut found[next], true) {
+                open.push(next);
+            }
+        }
+    }
+    found
+}
+
 type Graph = DiGraph<(), ()>;
 
 fn graph_of(dependencies: &[Vec<usize>]) -> Graph {
@@ -109,6 +123,13 @@ mod tests {
         assert_eq!(order(&[vec![1], vec![0]]).unwrap_err(), [vec![0, 1]]);
         let two_knots = vec![vec![1], vec![2, 0], vec![0], vec![4], vec![3], vec![]];
         assert_eq!(order(&two_knots).unwrap_err(), [vec![0, 1], vec![3, 4]]);
+    }
+
+    #[test]
+    fn a_task_waits_for_what_its_dependencies_wait_for() {
+        assert_eq!(all_before(&seed(), 3), [true, true, false, false, false, false]);
+        assert_eq!(all_before(&seed(), 0), [false; 6]);
+        assert_eq!(all_before(&[vec![1], vec![0], vec![0]], 2), [true, true, false], "through a cycle");
     }
 
     #[test]

@@ -83,6 +83,8 @@ pub(super) struct Rare<'a> {
     pub(super) kind: Option<TaskType>,
     pub(super) agent: Option<Cow<'a, str>>,
     pub(super) command: Option<Vec<String>>,
+    /// A line for `sh -c`.
+    pub(super) shell: Option<String>,
     pub(super) limits: OwnLimits,
     pub(super) extra: Map<String, Value>,
 }

@@ -16,6 +16,7 @@ pub(super) enum Field {
     Type,
     Agent,
     Command,
+    Shell,
     Timeout,
     MaxRetries,
     HeartbeatTimeout,
@@ -50,6 +51,7 @@ const SPELLINGS: &[(&str, Field)] = &[
     ("type", Field::Type),
     ("agent", Field::Agent),
     ("command", Field::Command),
+    ("shell", Field::Shell),
     ("timeout_seconds", Field::Timeout),
     ("timeout", Field::Timeout),
     ("max_retries", Field::MaxRetries),
@@ -63,7 +65,7 @@ const SPELLINGS: &[(&str, Field)] = &[
 
 /// Names in JSON that are not a field's: what a phase is called, and what stands beside the phases.
 const OTHER_NAMES: &[&str] =
-    &["phase_name", "name", "title", "task_id", "id", "key", "phase", "shell", "batch_id", "phases", "tasks"];
+    &["phase_name", "name", "title", "task_id", "id", "key", "phase", "batch_id", "phases", "tasks"];
 
 /// A known name in one byte, so that every item of a large plan can say where it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

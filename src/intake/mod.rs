@@ -2,21 +2,29 @@
 //!
 //! Pure: bytes in, values out. Who reads the file, names the batch and writes it down is somewhere else.
 //! `markdown` and `plan_json` know the two spellings of a plan; `settle` judges what either of them found.
+//! `handoff` reads what another orchestrator hands over, and asks about the disk through `surroundings`.
 
 mod dependencies;
 mod draft;
 mod field;
+mod handoff;
 mod markdown;
 mod names;
 mod plan_json;
 mod say;
 mod settle;
+mod surroundings;
 mod value;
 
+use serde_json::Value;
+
 use crate::format::json;
+use crate::model::agent::TMUX;
 use crate::model::batch::{FileConflict, PLAN_BYTES_MAX, Source};
-use crate::model::{Batch, BatchId, Defect, Origin, Place, Settings, Task, WallTime};
+use crate::model::handoff::Handoff;
+use crate::model::{Batch, BatchId, Defect, Origin, Place, Settings, Task, TaskKey, WallTime};
 use draft::Findings;
+pub use surroundings::{Entry, EntryKind, NoSurroundings, Surroundings};
 
 /// Most tasks in a batch: what one watcher can scan within its interval.
 pub const TASKS_MAX: usize = 200_000;
@@ -50,7 +58,7 @@ impl Context {
     }
 }
 
-/// A valid plan: nothing is missing, every dependency exists, nothing waits for itself.
+/// A valid request, whatever its dialect: nothing is missing, every dependency exists, nothing waits for itself.
 #[derive(Debug)]
 pub struct Plan {
     own_id: Option<BatchId>,
@@ -60,49 +68,126 @@ pub struct Plan {
     file_conflicts: Vec<FileConflict>,
     warnings: Vec<String>,
     source_name: String,
+    /// What only a handed-over request has.
+    handoff: Option<Handoff>,
+    is_dry_run: bool,
+    /// By task: what its agent is started with, where that is known already.
+    commands: Vec<(TaskKey, Vec<String>)>,
 }
 
 impl Plan {
-    /// The id that the plan asks for.
+    /// The id that the request asks for.
     pub fn own_id(&self) -> Option<&BatchId> {
         self.own_id.as_ref()
+    }
+
+    /// The field by which the request names its batch.
+    pub fn id_field(&self) -> &'static str {
+        if self.handoff.is_some() { "execution_id" } else { "batch_id" }
     }
 
     pub fn tasks(&self) -> &[Task] {
         &self.tasks
     }
 
+    /// Whether the request asks to be checked and shown, and nothing to be started.
+    pub fn is_dry_run(&self) -> bool {
+        self.is_dry_run
+    }
+
+    /// Whether it brings values of variables with it, which may be secrets.
+    pub fn carries_values(&self) -> bool {
+        self.tasks.iter().any(Task::carries_values)
+    }
+
+    /// By task of a handed-over request: what its agent would be started with.
+    pub fn commands(&self) -> &[(TaskKey, Vec<String>)] {
+        &self.commands
+    }
+
     /// The batch in normal form.
     pub fn into_batch(self, context: Context) -> Batch {
+        let origin = if self.handoff.is_some() { Origin::Handoff } else { Origin::Plan };
         let id = self.own_id.unwrap_or(context.fallback_id);
         let source = Source { name: self.source_name, sha256: context.sha256 };
         Batch {
             file_conflicts: self.file_conflicts,
             warnings: self.warnings,
+            handoff: self.handoff,
             tasks: self.tasks,
-            ..Batch::new(id, Origin::Plan, source, context.accepted_at, &self.settings)
+            ..Batch::new(id, origin, source, context.accepted_at, &self.settings)
         }
     }
 }
 
+/// Reads a request in any dialect, or tells everything that is wrong with it.
+pub fn read_request(
+    request: Request<'_>,
+    settings: &Settings,
+    around: &dyn Surroundings,
+) -> Result<Plan, Vec<Defect>> {
+    let text = text_of(request)?;
+    if !is_json(text) {
+        return startable(read_markdown(request, text, settings)?, around);
+    }
+    let value = json::parse(request.bytes).map_err(|defect| vec![defect])?.value;
+    if let Value::Object(top) = &value
+        && let Some(dialect) = handoff::recognise(top)
+    {
+        let plan = handoff::read(dialect, top, settings, around)?;
+        return Ok(Plan { source_name: request.name.to_owned(), ..plan });
+    }
+    startable(read_json(request, value, settings)?, around)
+}
+
+/// The plan, unless its agents are to be started by what is not here.
+fn startable(plan: Plan, around: &dyn Surroundings) -> Result<Plan, Vec<Defect>> {
+    let in_tmux = |task: &&Task| task.crew.as_ref().is_some_and(|crew| crew.launcher == TMUX);
+    let Some(task) = plan.tasks.iter().find(in_tmux).filter(|_| !around.has_program(TMUX, None)) else {
+        return Ok(plan);
+    };
+    let message =
+        format!("{} is to be started in tmux, and there is no program 'tmux' in PATH", task.label());
+    let remedy = "install it, or take the launcher process";
+    Err(vec![Defect::new("launcher_missing", Place::File, message, remedy)])
+}
+
 /// Reads a plan, Markdown or JSON, or tells everything that is wrong with it, in the order of the text.
 pub fn read_plan(request: Request<'_>, settings: &Settings) -> Result<Plan, Vec<Defect>> {
+    let text = text_of(request)?;
+    if !is_json(text) {
+        return read_markdown(request, text, settings);
+    }
+    read_json(request, json::parse(request.bytes).map_err(|defect| vec![defect])?.value, settings)
+}
+
+fn text_of(request: Request<'_>) -> Result<&str, Vec<Defect>> {
     if request.bytes.len() as u64 > PLAN_BYTES_MAX {
         let message = format!("The plan has {} bytes; at most {PLAN_BYTES_MAX}", request.bytes.len());
-        return Err(vec![Defect::new(
-            "too_large",
-            Place::File,
-            message,
-            "split the plan into several batches",
-        )]);
+        let remedy = "split the plan into several batches";
+        return Err(vec![Defect::new("too_large", Place::File, message, remedy)]);
     }
     let text = json::text_of(request.bytes).map_err(|defect| vec![defect])?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+}
+
+fn read_markdown(request: Request<'_>, text: &str, settings: &Settings) -> Result<Plan, Vec<Defect>> {
     let mut findings = Findings::default();
-    let draft = match is_json(text) {
-        true => plan_json::read(request.bytes, settings, &mut findings).map_err(|defect| vec![defect])?,
-        false => markdown::read(text, settings, &mut findings),
-    };
+    let draft = markdown::read(text, settings, &mut findings);
+    plan_of(request, draft, findings)
+}
+
+fn read_json(request: Request<'_>, value: Value, settings: &Settings) -> Result<Plan, Vec<Defect>> {
+    let mut findings = Findings::default();
+    let draft = plan_json::read(value, settings, &mut findings);
+    plan_of(request, draft, findings)
+}
+
+fn plan_of(
+    request: Request<'_>,
+    draft: draft::Draft<'_>,
+    mut findings: Findings,
+) -> Result<Plan, Vec<Defect>> {
     match settle::settle(draft, &mut findings) {
         Some(plan) => {
             let warnings = findings.into_warnings();

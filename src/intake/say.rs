@@ -5,6 +5,7 @@
 use super::draft::{Findings, Spot};
 use super::field::Field;
 use super::value::SPAN_MAX;
+use crate::format::is_invisible;
 use crate::model::id::IdDefect;
 use crate::model::settings::{Given, SPAN_LEAST};
 use crate::model::task::RETRIES_MAX;
@@ -21,11 +22,6 @@ pub(super) fn quote(text: &str) -> String {
         quoted.push('…');
     }
     quoted
-}
-
-/// Control characters, and those that reorder or hide the text around them.
-fn is_invisible(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
 }
 
 pub(super) fn no_phases(findings: &mut Findings, first_heading: Option<(u32, &str)>) {

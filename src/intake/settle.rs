@@ -18,7 +18,8 @@ const CYCLE_LABELS_MAX: usize = 2_000;
 /// Makes a plan of the draft, or leaves the reasons in the findings.
 pub(super) fn settle(draft: Draft<'_>, findings: &mut Findings) -> Option<Plan> {
     let Draft { own_id, settings, phases } = draft;
-    let keys: Vec<Option<TaskKey>> = phases.iter().map(|phase| check_phase(phase, findings)).collect();
+    let keys: Vec<Option<TaskKey>> =
+        phases.iter().map(|phase| check_phase(phase, &settings, findings)).collect();
     let dependencies = dependencies::resolve(&phases, findings);
     let order = graph::order(&dependencies);
     let order = order.map_err(|cycles| say_cycles(&cycles, &phases, findings)).ok();
@@ -39,13 +40,26 @@ pub(super) fn settle(draft: Draft<'_>, findings: &mut Findings) -> Option<Plan> 
     for (index, phase) in phases.into_iter().enumerate() {
         let needs = dependencies[index].iter().map(|&needed| keys[needed].clone()).collect();
         let limits = limits_of(&phase, &settings, findings);
-        tasks.push(task_of(phase, keys[index].clone(), needs, order.stages[index], limits));
+        let mut task = task_of(phase, keys[index].clone(), needs, order.stages[index], limits);
+        // An agent that nobody knows was told of above.
+        task.crew = settings.agents.crew_of(&task).ok().flatten();
+        tasks.push(task);
     }
-    Some(Plan { own_id, settings, tasks, file_conflicts, warnings: Vec::new(), source_name: String::new() })
+    Some(Plan {
+        own_id,
+        settings,
+        tasks,
+        file_conflicts,
+        warnings: Vec::new(),
+        source_name: String::new(),
+        handoff: None,
+        is_dry_run: false,
+        commands: Vec::new(),
+    })
 }
 
 /// Checks what can be said of one phase alone. Its key, if it has a valid one.
-fn check_phase(phase: &Phase<'_>, findings: &mut Findings) -> Option<TaskKey> {
+fn check_phase(phase: &Phase<'_>, settings: &Settings, findings: &mut Findings) -> Option<TaskKey> {
     let key = match TaskKey::parse(&phase.label) {
         Ok(key) => Some(key),
         Err(defect) => {
@@ -62,6 +76,7 @@ fn check_phase(phase: &Phase<'_>, findings: &mut Findings) -> Option<TaskKey> {
         findings.defect(phase.spot, "bad_id", message, "use a short name such as phase-2a");
     }
     check_required(phase, findings);
+    check_agent(phase, settings, findings);
     check_files(phase, findings);
     key
 }
@@ -86,6 +101,29 @@ fn check_required(phase: &Phase<'_>, findings: &mut Findings) {
             let message = format!("Phase '{}': {} is empty", quote(phase.name()), field.word());
             findings.defect(*spot, "empty_field", message, "fill it in");
         }
+    }
+}
+
+fn check_agent(phase: &Phase<'_>, settings: &Settings, findings: &mut Findings) {
+    let Some(rare) = phase.rare() else { return };
+    let name = quote(phase.name());
+    if let Some(agent) = &rare.agent
+        && let Err(unknown) = settings.agents.known(agent)
+    {
+        let remedy = match &unknown.nearest {
+            Some(near) => format!("did you mean '{near}'? `wk init` shows how settings name agents"),
+            None => "name it in settings as [agents.NAME], or take a preset".to_owned(),
+        };
+        findings.defect(phase.spot, "unknown_agent", format!("Phase '{name}': {unknown}"), &remedy);
+    }
+    let words = rare.command.iter().flatten().chain(&rare.shell);
+    if words.into_iter().any(|word| word.contains('\0')) {
+        let message = format!("Phase '{name}': its command contains a NUL, which no program can be given");
+        findings.defect(phase.spot, "bad_command", message, "remove it");
+    }
+    if rare.command.is_some() && rare.shell.is_some() {
+        let message = format!("Phase '{name}' has both a command and a shell line");
+        findings.defect(phase.spot, "bad_command", message, "keep one of them");
     }
 }
 
@@ -269,7 +307,10 @@ fn task_of(
         conflict_notes: rare.conflict_notes.map(Cow::into_owned).filter(|notes| !value::is_none(notes)),
         agent: rare.agent.map(Cow::into_owned),
         command: rare.command,
+        shell: rare.shell,
+        crew: None,
         limits,
+        assignment: None,
         extra: rare.extra,
     }
 }

@@ -2,11 +2,8 @@
 //!
 //! Each function answers with a value or `None`; what to say about a wrong one is the reader's business.
 
-use std::borrow::Cow;
-
-use unicode_normalization::UnicodeNormalization as _;
-
 use crate::model::TaskType;
+pub(super) use crate::model::fold::folded;
 
 /// Longest span, in seconds: about thirty years. Beyond it a slip is likelier than a wish.
 pub(super) const SPAN_MAX: f64 = 1e9;
@@ -189,17 +186,6 @@ fn first_file_name(text: &str) -> (&str, &str) {
         None => (name, false),
     };
     (plain(name), if is_remarked { "" } else { after })
-}
-
-/// Lower case in a composed form, so that names that look alike are alike.
-pub(super) fn folded(text: &str) -> Cow<'_, str> {
-    if text.is_ascii() {
-        return match text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            true => text.to_ascii_lowercase().into(),
-            false => text.into(),
-        };
-    }
-    text.nfc().collect::<String>().to_lowercase().nfc().collect::<String>().into()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::{Seconds, WallTime};
 use super::evidence::Grade;
+use super::handoff::Handoff;
 use super::id::{BatchId, TaskKey};
 use super::settings::Settings;
 use super::task::Task;
@@ -22,6 +23,8 @@ pub enum Origin {
     Plan,
     /// Specs dropped into the batch's directory: further ones may join while the batch is open.
     Specs,
+    /// An execution request or assignments: another orchestrator hands over, and gets a report back.
+    Handoff,
 }
 
 /// What to do about two tasks that declare the same file and could run at the same time.
@@ -88,6 +91,9 @@ pub struct Batch {
     pub close_after: Seconds,
     pub require: Grade,
     pub on_file_conflict: OnFileConflict,
+    /// Gates that are commands are run, because whoever runs the plan said so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub runs_gates: bool,
     pub backoff: Backoff,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_per_million_tokens: Option<f64>,
@@ -95,11 +101,19 @@ pub struct Batch {
     pub file_conflicts: Vec<FileConflict>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// What came with a handed-over request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handoff: Option<Handoff>,
     /// In the plan's order. Empty for an open batch, whose tasks join through the journal.
     pub tasks: Vec<Task>,
 }
 
 impl Batch {
+    /// Whether its own papers hold values of variables, and so are for the user alone.
+    pub fn carries_values(&self) -> bool {
+        self.tasks.iter().any(Task::carries_values)
+    }
+
     /// A batch without tasks, under the policy of the settings.
     pub fn new(
         id: BatchId,
@@ -120,10 +134,12 @@ impl Batch {
             close_after: settings.close_after,
             require: settings.require,
             on_file_conflict: settings.on_file_conflict,
+            runs_gates: settings.verify == Some(true),
             backoff: settings.backoff,
             price_per_million_tokens: settings.price_per_million_tokens,
             file_conflicts: Vec::new(),
             warnings: Vec::new(),
+            handoff: None,
             tasks: Vec::new(),
         }
     }

@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use super::fold::folded;
+
 /// Longest path in bytes, as Linux has it.
 pub const PATH_BYTES_MAX: usize = 4096;
 
@@ -30,27 +32,31 @@ pub fn check_path(path: &str) -> Result<(), &'static str> {
         return Err("names a directory, not a file");
     }
     // Some file systems do not tell upper from lower case.
-    if parts(path).any(|part| part.eq_ignore_ascii_case(".git")) {
-        return Err("is inside .git, which belongs to the repository");
+    if parts(path).any(is_git) {
+        return Err(INSIDE_GIT);
     }
     check_reserved(path)
 }
+
+/// Whether a name on the way is that of a repository's own directory.
+pub fn is_git(name: &str) -> bool {
+    folded(name) == ".git"
+}
+
+/// Why nothing is written there; the words follow the path.
+pub const INSIDE_GIT: &str = "is inside .git, which belongs to the repository";
 
 /// The bus and its settings are not a task's to change; the rest of `.ce` is.
 fn check_reserved(path: &str) -> Result<(), &'static str> {
     let mut parts = parts(path);
     let first = parts.next().ok_or("names a directory, not a file")?;
-    if !first.eq_ignore_ascii_case(".ce") {
+    if folded(first) != ".ce" {
         return Ok(());
     }
-    match parts.next() {
+    match parts.next().map(folded).as_deref() {
         None => Err("names a directory, not a file"),
-        Some(second) if second.eq_ignore_ascii_case("orchestration") => {
-            Err("is inside .ce/orchestration, which is the bus itself")
-        }
-        Some(second) if second.eq_ignore_ascii_case("watchkeeper.toml") => {
-            Err("is the settings file, which only the user changes")
-        }
+        Some("orchestration") => Err("is inside .ce/orchestration, which is the bus itself"),
+        Some("watchkeeper.toml") => Err("is the settings file, which only the user changes"),
         Some(_) => Ok(()),
     }
 }
@@ -88,7 +94,7 @@ fn has_drive(path: &str) -> bool {
 }
 
 /// `$HOME` and `${HOME}`, but not `$id.tsx`: some frameworks name files so.
-fn starts_with_variable(part: &str) -> bool {
+pub(crate) fn starts_with_variable(part: &str) -> bool {
     matches!(part.as_bytes(), [b'$', b'{' | b'(' | b'A'..=b'Z', ..])
 }
 
@@ -145,6 +151,8 @@ mod tests {
             (".ce/orchestration/watch.lock", "bus"),
             ("./.CE//Orchestration", "bus"),
             (".ce/watchkeeper.toml", "settings"),
+            (".ce/watch\u{212a}eeper.toml", "settings"),
+            (".ce/orche\u{17f}tration/x", "bus"),
             (".ce", "directory"),
             ("a\\b", "backslash"),
             ("", "empty"),

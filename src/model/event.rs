@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::clock::Tick;
 use super::defect::Defect;
 use super::evidence::Verdict;
+use super::exit::Exit;
+use super::handoff::{Choices, MergeOutcome, Prepared};
 use super::id::{Attempt, TaskKey};
 use super::reason::Reason;
 use super::task::Task;
@@ -22,6 +24,19 @@ pub enum Sign {
     },
     Beat,
     Result,
+    /// We started it ourselves.
+    Launch {
+        agent: String,
+        launcher: String,
+    },
+}
+
+/// A process that may belong to an attempt, and nothing tells. Its start tells it from a later one of its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suspect {
+    pub pid: u32,
+    /// Clock ticks from boot.
+    pub started: u64,
 }
 
 /// Why a result was put aside instead of being used.
@@ -34,6 +49,10 @@ pub enum LateBecause {
     OtherAttempt { current: Attempt },
     /// The attempt that wrote it had already been given up; the next is not out yet.
     BetweenAttempts,
+    /// The attempt was being ended when it came.
+    Ending,
+    /// A valid result of the same attempt was there before it.
+    NotTheFirst,
 }
 
 /// How a batch ended.
@@ -93,6 +112,33 @@ pub enum Event {
         #[serde(flatten)]
         sign: Sign,
     },
+    /// An agent of ours is started for the attempt.
+    Launched {
+        task: TaskKey,
+        attempt: Attempt,
+        agent: String,
+        launcher: String,
+    },
+    /// The agent of an attempt that we started has ended, and no process of it is left.
+    Exited {
+        exit: Box<Exit>,
+    },
+    /// An attempt that we started is being ended: nothing follows before it is confirmed gone.
+    Ending {
+        task: TaskKey,
+        attempt: Attempt,
+        because: Reason,
+    },
+    /// Whether the attempt's processes are gone cannot be told: a person is asked, and nothing is retried.
+    #[serde(rename = "unconfirmed_kill")]
+    Unconfirmed {
+        task: TaskKey,
+        attempt: Attempt,
+        why: String,
+        /// Who may be what is left of it, where somebody can be named.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        suspects: Vec<Suspect>,
+    },
     /// A file in the drop box was not a result; the agent is told, the attempt goes on.
     ResultRefused {
         task: TaskKey,
@@ -108,6 +154,9 @@ pub enum Event {
         /// From attempt 2 on: the result does not say which attempt it speaks for.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unfenced: bool,
+        /// A small result rides along, so that its file needs no sync of its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        inline: Option<String>,
         /// What the attempt cost, where its agent says so; failed attempts cost too.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tokens_used: Option<u64>,
@@ -150,8 +199,51 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
     },
+    /// Nothing further begins until somebody asks for it to go on.
+    PauseAsked {
+        by: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+    },
+    ResumeAsked {
+        by: String,
+    },
+    /// Somebody wants another try of a task that ended without success, or whose end nobody could confirm.
+    RetryAsked {
+        task: TaskKey,
+        by: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+    },
+    /// A handed-over batch: its workspace is made, the snapshot taken; no agent begins before that.
+    Preparing,
+    Prepared {
+        #[serde(flatten)]
+        prepared: Prepared,
+    },
+    /// The workspace or the snapshot could not be had: no agent begins at all.
+    NotPrepared {
+        why: String,
+    },
+    /// All tasks have ended: their outputs become one, or are accounted for.
+    Merging {
+        round: u32,
+    },
+    Merged {
+        round: u32,
+        outcome: Box<MergeOutcome>,
+    },
+    /// A person has said what becomes of the conflicts.
+    ResolveAsked {
+        by: String,
+        choices: Choices,
+    },
     Finished {
         status: BatchStatus,
+    },
+    /// An archived batch is under way again.
+    Reopened {
+        by: String,
     },
 }
 
@@ -160,9 +252,14 @@ impl Event {
     pub fn task(&self) -> Option<&TaskKey> {
         match self {
             Event::Joined { task } => Some(&task.key),
+            Event::Exited { exit } => Some(&exit.task),
             Event::SpecRefused { task, .. }
             | Event::Offered { task, .. }
             | Event::Started { task, .. }
+            | Event::Launched { task, .. }
+            | Event::Ending { task, .. }
+            | Event::Unconfirmed { task, .. }
+            | Event::RetryAsked { task, .. }
             | Event::ResultRefused { task, .. }
             | Event::Collected { task, .. }
             | Event::Succeeded { task, .. }
@@ -173,6 +270,15 @@ impl Event {
             | Event::Resumed { .. }
             | Event::SelfSuspected { .. }
             | Event::CancelAsked { .. }
+            | Event::PauseAsked { .. }
+            | Event::ResumeAsked { .. }
+            | Event::Preparing
+            | Event::Prepared { .. }
+            | Event::NotPrepared { .. }
+            | Event::Merging { .. }
+            | Event::Merged { .. }
+            | Event::ResolveAsked { .. }
+            | Event::Reopened { .. }
             | Event::Finished { .. } => None,
         }
     }

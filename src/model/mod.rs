@@ -3,6 +3,7 @@
 //! Nothing here touches a disk, a clock or a process. The types that derive serde are the ones whose
 //! JSON is itself a promise (a journal line, `batch.json`); every other file's shape lives in `format`.
 
+pub mod agent;
 pub mod batch;
 pub mod claim;
 pub mod clock;
@@ -10,11 +11,20 @@ pub mod containment;
 pub mod defect;
 pub mod event;
 pub mod evidence;
+pub mod exit;
+pub mod fold;
+pub mod handoff;
+pub mod harmless;
 pub mod id;
+pub mod inspected;
+pub mod placement;
+pub mod preset;
 pub mod reason;
 pub mod settings;
 pub mod state;
 pub mod task;
+pub mod tree;
+pub mod workspace;
 
 pub use batch::{Batch, OnFileConflict, Origin};
 pub use claim::Claim;
@@ -22,6 +32,7 @@ pub use clock::{Seconds, Tick, WallTime};
 pub use defect::{Defect, Place};
 pub use event::Event;
 pub use evidence::{Finding, Grade, Verdict};
+pub use exit::Exit;
 pub use id::{Attempt, BatchId, Epoch, TaskKey};
 pub use reason::Reason;
 pub use settings::Settings;

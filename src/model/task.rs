@@ -5,11 +5,17 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::agent::Crew;
+use super::batch::Batch;
 use super::clock::Seconds;
+use super::handoff::{Assignment, Check, Criterion, Wanted};
 use super::id::TaskKey;
 
 /// Most tries after the first: more would hide what is broken.
 pub const RETRIES_MAX: u32 = 10;
+
+/// To keep the outputs of a handed-over attempt as they were and as they became.
+const INSPECTION_SECONDS: f64 = 600.0;
 
 /// What kind of agent a task is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -117,7 +123,16 @@ pub struct Task {
     /// An explicit command (argv), honoured where policy allows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
+    /// A line for `sh -c`, honoured where policy allows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<String>,
+    /// Who of ours does it; `None` waits for an outsider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crew: Option<Crew>,
     pub limits: Limits,
+    /// What only a task of a handoff has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assignment: Option<Box<Assignment>>,
     /// Fields that we do not know: kept, and handed to the agent.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
@@ -152,6 +167,8 @@ impl Task {
             conflict_notes: None,
             agent: None,
             command: None,
+            shell: None,
+            crew: None,
             limits: Limits {
                 timeout: none,
                 heartbeat_timeout: none,
@@ -161,7 +178,60 @@ impl Task {
                 max_retries: 0,
                 stuck_after: none,
             },
+            assignment: None,
             extra: Map::new(),
+        }
+    }
+
+    /// Whether it brings something to run: then policy decides whether it may.
+    pub fn brings_a_command(&self) -> bool {
+        let assigned = self.assignment.as_ref().is_some_and(|assignment| assignment.brings_a_command());
+        let own = self.command.is_some() || self.shell.is_some();
+        // The command of a validation does nothing; its checks are what it brings.
+        (own && !self.is_validation()) || assigned
+    }
+
+    /// Whether the client gave it values for its environment, which may be secrets.
+    pub fn carries_values(&self) -> bool {
+        let assigned = self.assignment.as_ref();
+        assigned.is_some_and(|assignment| assignment.env.iter().any(|rule| rule.value.is_some()))
+    }
+
+    /// Whether it does no work of its own, and only checks the whole of a handed-over batch.
+    pub fn is_validation(&self) -> bool {
+        self.assignment.as_ref().is_some_and(|assignment| assignment.is_validation)
+    }
+
+    /// The gates that a command decides in this batch, as criteria by their texts.
+    pub fn checked_gates(&self, batch: &Batch) -> impl Iterator<Item = Criterion> {
+        self.gates_with_commands().filter(|_| batch.runs_gates)
+    }
+
+    /// The gates that a command could decide; those of a handed-over task are its assignment's criteria.
+    pub fn gates_with_commands(&self) -> impl Iterator<Item = Criterion> {
+        let gates = self.validation_gates.iter().filter(|_| self.assignment.is_none());
+        gates.filter_map(|gate| {
+            let line = gate.command.clone()?;
+            let command = vec!["sh".to_owned(), "-c".to_owned(), line];
+            let check = Some(Check { command, value: None, from_request: true });
+            Some(Criterion { name: gate.text.clone(), wants: Wanted::Truth(true), check })
+        })
+    }
+
+    /// How long an attempt may take in all. A handed-over one is looked at after its agent has ended, and each of
+    /// its checks may take as long as the agent.
+    pub fn longest_attempt(&self) -> Seconds {
+        let timeout = self.limits.timeout.0;
+        match &self.assignment {
+            None => {
+                // Whether they are run is the batch's matter; a limit that is too long harms nobody.
+                let gates = self.validation_gates.iter().filter(|gate| gate.command.is_some()).count();
+                Seconds(timeout * (1 + gates) as f64)
+            }
+            Some(assignment) => {
+                let checks = assignment.criteria.iter().filter(|criterion| criterion.check.is_some()).count();
+                Seconds(timeout * (1 + checks) as f64 + INSPECTION_SECONDS)
+            }
         }
     }
 

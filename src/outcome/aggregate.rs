@@ -12,15 +12,24 @@ use crate::model::claim::Claim;
 use crate::model::clock::WallTime;
 use crate::model::event::LateBecause;
 use crate::model::evidence::Grade;
-use crate::model::state::{BatchState, LateResult, Outcome, Phase, TaskIx};
+use crate::model::state::{BatchState, LateResult, Outcome, Phase, TaskIx, TaskState};
 use crate::view::words::{Word, counted};
 
 use super::conflict::{Conflict, conflicts};
 use super::task_result::{Span, TaskResult, task_result};
 
 /// Fields that differ between two runs of the same story. No other field holds a measured time.
-pub const VOLATILE_FIELDS: &[&str] =
-    &["total_elapsed_seconds", "elapsed_seconds", "started_at", "finished_at", "offered_at", "ended_at"];
+pub const VOLATILE_FIELDS: &[&str] = &[
+    "total_elapsed_seconds",
+    "elapsed_seconds",
+    "started_at",
+    "finished_at",
+    "offered_at",
+    "ended_at",
+    "wall_seconds",
+    "cpu_seconds",
+    "peak_memory_mb",
+];
 
 /// The aggregated result, the plan dialect's own fields first.
 #[derive(Debug, Clone, Serialize)]
@@ -46,7 +55,7 @@ pub struct BatchResult {
     pub skipped_tasks: Vec<String>,
     pub cancelled_tasks: Vec<String>,
     pub total_files_modified: usize,
-    /// Only where a price is set.
+    /// By the price that is set; without one, what agents said that they cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     pub files_created: BTreeSet<String>,
@@ -97,7 +106,7 @@ pub fn batch_result(state: &BatchState, claims: &HashMap<TaskIx, Claim>) -> Batc
         skipped_tasks: named(state, Word::Blocked),
         cancelled_tasks: named(state, Word::Cancelled),
         total_files_modified: produced.files_modified.len(),
-        cost_usd: state.batch.price_per_million_tokens.map(|price| cost(tokens, price)),
+        cost_usd: cost(state),
         files_created: produced.files_created,
         files_modified: produced.files_modified,
         commits: produced.commits,
@@ -157,9 +166,26 @@ fn named(state: &BatchState, word: Word) -> Vec<String> {
     tasks.map(|task| task.spec.task_id.clone()).collect()
 }
 
+/// What agents told that they cost; for tasks whose agents do not tell, tokens at the batch's price.
+pub(super) fn cost(state: &BatchState) -> Option<f64> {
+    let told = state.tasks.iter().filter_map(|task| exact_cost(state, task));
+    told.reduce(|a, b| a + b).map(in_cents)
+}
+
+/// The same for one task.
+pub(super) fn cost_of(state: &BatchState, task: &TaskState) -> Option<f64> {
+    exact_cost(state, task).map(in_cents)
+}
+
+fn exact_cost(state: &BatchState, task: &TaskState) -> Option<f64> {
+    let price = state.batch.price_per_million_tokens;
+    let told = task.tries.iter().filter_map(|one| one.exit.as_ref()?.cost_usd).reduce(|a, b| a + b);
+    told.or_else(|| price.map(|price| task.tokens_spent as f64 * price / 1_000_000.0))
+}
+
 /// To the hundredth of a cent: beyond that the digits are noise of the multiplication.
-fn cost(tokens: u64, price_per_million: f64) -> f64 {
-    (tokens as f64 * price_per_million / 1_000_000.0 * 10_000.0).round() / 10_000.0
+fn in_cents(dollars: f64) -> f64 {
+    (dollars * 10_000.0).round() / 10_000.0
 }
 
 fn told_late(state: &BatchState, late: &LateResult) -> Late {
@@ -178,11 +204,18 @@ pub fn late_reason(because: &LateBecause) -> String {
         LateBecause::BetweenAttempts => {
             "its attempt had been given up, and the next had not begun".to_owned()
         }
+        LateBecause::Ending => "its attempt was being ended".to_owned(),
+        LateBecause::NotTheFirst => "its attempt had left a valid result before".to_owned(),
     }
 }
 
 fn warnings(state: &BatchState) -> Vec<String> {
     let mut warnings = state.batch.warnings.clone();
+    for task in &state.tasks {
+        let exit = task.tries.last().and_then(|last| last.exit.as_ref());
+        let told = exit.into_iter().flat_map(|exit| &exit.warnings);
+        warnings.extend(told.map(|warning| format!("{}: {warning}", task.spec.task_id)));
+    }
     if state.suspicions > 0 {
         let times = counted(state.suspicions, "time");
         warnings.push(format!(

@@ -5,6 +5,7 @@
 use crate::model::event::BatchStatus;
 use crate::model::state::{BatchState, TaskIx};
 use crate::view::escape::one_line;
+use crate::view::handoff::{self, Stage};
 use crate::view::snapshot::{Counts, note};
 use crate::view::words::{Word, attempts_max, grouped};
 
@@ -38,17 +39,21 @@ pub fn ledger(active: &[&BatchState], archived: &[&BatchState]) -> String {
 }
 
 fn tell_active(lines: &mut Vec<String>, state: &BatchState) {
-    let word = match (&state.finished, &state.cancel) {
-        (Some((status, _)), _) => status.word(),
-        (None, Some(_)) => "cancelling",
-        (None, None) => "running",
+    let word = match (&state.finished, &state.cancel, Stage::of(state)) {
+        (Some((status, _)), ..) => status.word(),
+        (None, Some(_), _) => "cancelling",
+        (None, None, Stage::Preparing) => "preparing",
+        (None, None, Stage::Merging) => "merging",
+        (None, None, Stage::AwaitingResolution) => "awaiting resolution",
+        (None, None, Stage::Running | Stage::Finished) => "running",
     };
     lines.push(format!("### Batch {}: {word} ({})", state.batch.id, counts(state).told()));
-    lines.extend([
-        String::new(),
-        "| Task | Name | Status | Attempt | Note |".to_owned(),
-        "|---|---|---|---|---|".to_owned(),
-    ]);
+    lines.push(String::new());
+    if let Some(note) = handoff::note(state) {
+        lines.extend([cell(&note), String::new()]);
+    }
+    lines
+        .extend(["| Task | Name | Status | Attempt | Note |".to_owned(), "|---|---|---|---|---|".to_owned()]);
     let is_large = state.tasks.len() > ROWS_MAX;
     let is_shown = |ix: &TaskIx| !is_large || Word::of(&state.tasks[*ix].phase) != Word::Completed;
     let shown: Vec<TaskIx> = (0..state.tasks.len()).filter(is_shown).take(ROWS_MAX).collect();
@@ -87,6 +92,7 @@ fn tell_archived(lines: &mut Vec<String>, state: &BatchState) {
     if status == BatchStatus::Success {
         return;
     }
+    lines.extend(handoff::note(state).map(|note| format!("  - {}", cell(&note))));
     let unsuccessful: Vec<TaskIx> = (0..state.tasks.len())
         .filter(|ix| Word::of(&state.tasks[*ix].phase) != Word::Completed)
         .take(ARCHIVED_MAX)
@@ -121,7 +127,8 @@ fn cell(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::scene::Scene;
+    use crate::model::event::Event;
+    use crate::view::scene::{Scene, conflicted, handed_over};
 
     #[test]
     fn the_ledger_tells_active_batches_by_task_and_ended_ones_by_what_went_wrong() {
@@ -148,6 +155,27 @@ Made by the watcher from the journals. What is written here by hand is moved asi
   - Phase 2 BLOCKED: Phase 1 failed, blocking Phase 2
 ";
         assert_eq!(ledger(&[&active.state], &[&ended.state]), expected);
+    }
+
+    #[test]
+    fn a_handed_over_batch_tells_its_conflicts_and_what_to_call() {
+        let mut scene =
+            Scene::with("1", handed_over, "0 preparing\n0 prepared\n0 done 1 claimed\n60 merging 1");
+        scene.happen(61.0, Event::Merged { round: 1, outcome: Box::new(conflicted()) });
+        let text = ledger(&[&scene.state], &[]);
+        let expected = "\
+### Batch 43: awaiting resolution (1 completed)
+
+1 conflict waits for you: code/app.py; wk resolve 43
+
+| Task |";
+        assert!(text.contains(expected), "{text}");
+        scene.play("70 cancel\n70 finish cancelled");
+        let text = ledger(&[], &[&scene.state]);
+        assert!(
+            text.contains("\n  - Merge: waits for a person: 1 conflict is not resolved, 1 conflict open"),
+            "{text}"
+        );
     }
 
     #[test]

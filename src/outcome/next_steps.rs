@@ -1,7 +1,9 @@
 //! What to do after a batch, computed from what came of it: first what stands in the way, then what is left.
 
 use crate::model::evidence::Grade;
+use crate::model::handoff::MergeStatus;
 use crate::model::state::BatchState;
+use crate::view::handoff::{Stage, next_step, open_conflicts};
 use crate::view::waiting::{blocked_by, labels};
 use crate::view::words::{counted, listed_at_most};
 
@@ -14,10 +16,12 @@ const FILES_LISTED_MAX: usize = 4;
 
 /// The steps in the order in which they are best taken.
 pub fn next_steps(state: &BatchState, result: &BatchResult) -> Vec<String> {
-    if !state.is_settled() {
+    if Stage::of(state).is_under_way() {
         return vec![format!("Wait for the batch to end: wk status {}", state.batch.id)];
     }
-    let mut steps = causes(state, result);
+    let mut steps: Vec<String> = merge_step(state).into_iter().collect();
+    steps.extend(unconfirmed(state));
+    steps.extend(causes(state, result));
     let open: Vec<&str> = result
         .conflicts
         .iter()
@@ -39,12 +43,39 @@ pub fn next_steps(state: &BatchState, result: &BatchResult) -> Vec<String> {
     }
     if !result.skipped_tasks.is_empty() {
         let count = counted(result.skipped_tasks.len(), "blocked task");
-        steps.push(format!("Once the cause is mended, submit again what is missing ({count})"));
+        steps.push(format!(
+            "Once the cause is mended: wk retry --failed {} (with it {count})",
+            state.batch.id
+        ));
     }
     if steps.is_empty() {
         steps.push(format!("Read the whole story: wk report {}", state.batch.id));
     }
     steps
+}
+
+/// What stands between the agents' work and the merged whole.
+fn merge_step(state: &BatchState) -> Option<String> {
+    let merged = state.handoff.as_ref()?.merged.as_ref()?;
+    if let Some(command) = next_step(state) {
+        let count = counted(open_conflicts(merged), "conflict");
+        return Some(format!("Say what becomes of {count}: {command}"));
+    }
+    match merged.status {
+        MergeStatus::Failure | MergeStatus::AwaitsResolution => {
+            Some(format!("See why nothing was merged: wk report {} --as execution", state.batch.id))
+        }
+        MergeStatus::Success | MergeStatus::Skipped => None,
+    }
+}
+
+/// What may still run although its task has ended.
+fn unconfirmed(state: &BatchState) -> impl Iterator<Item = String> {
+    state.tasks.iter().filter_map(|task| {
+        let doubt = task.unconfirmed()?;
+        let address = format!("{}/{}", state.batch.id, task.spec.key);
+        Some(format!("See that nothing of {address} still runs: {}", doubt.why))
+    })
 }
 
 /// One step for each task that failed by itself, with what it took down.

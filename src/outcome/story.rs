@@ -12,6 +12,7 @@ use crate::model::id::TaskKey;
 use crate::model::reason::Reason;
 use crate::model::state::{BatchState, Outcome, Phase, TaskIx};
 use crate::view::escape::{fit, one_line, width};
+use crate::view::handoff::next_step;
 use crate::view::waiting;
 use crate::view::words::{Word, counted, duration};
 
@@ -146,8 +147,14 @@ impl<'a> Teller<'a> {
                 let why = why.as_ref().map_or(String::new(), |why| format!(": {why}"));
                 Some(format!("{by} asked for the end of the batch{why}"))
             }
+            Event::PauseAsked { by, why } => {
+                let why = why.as_ref().map_or(String::new(), |why| format!(": {why}"));
+                Some(format!("{by} asked for a pause of the batch{why}"))
+            }
+            Event::ResumeAsked { by } => Some(format!("{by} let the batch go on")),
+            Event::Reopened { by } => Some(format!("{by} opened the batch again")),
             Event::Finished { status } => Some(format!("the batch ended: {}", status.word())),
-            _ => None,
+            other => sentence::of_handoff(other),
         }
     }
 
@@ -168,7 +175,9 @@ impl<'a> Teller<'a> {
                 };
                 Some(format!("{label} succeeded; {rest}"))
             }
-            Event::Started { attempt, .. } => Some(format!("{label} started (attempt {attempt})")),
+            Event::Started { attempt, .. } | Event::Launched { attempt, .. } => {
+                Some(format!("{label} started (attempt {attempt})"))
+            }
             Event::Joined { .. } => Some(format!("the spec of {label} came")),
             _ => self.tell_failure(key, event),
         }
@@ -224,8 +233,25 @@ fn next(state: &BatchState, ix: TaskIx) -> Option<String> {
             let remedies: Vec<&str> = defects.iter().map(|defect| defect.remedy.as_str()).collect();
             Some(format!("the agent must write its result again: {}", remedies.join("; ")))
         }
-        Phase::Done(outcome) => outcome.reason().and_then(|reason| remedy(state, reason)),
-        Phase::Waiting { .. } | Phase::Ready | Phase::Claimed { .. } | Phase::BackingOff { .. } => None,
+        Phase::Awaiting { .. } => Some(format!(
+            "see that no process of it is left, then `wk retry {}/{}`; or `wk cancel` it",
+            state.batch.id,
+            state.key(ix)
+        )),
+        Phase::Done(Outcome::Succeeded) => {
+            next_step(state).map(|command| format!("say what becomes of the conflicts: {command}"))
+        }
+        Phase::Done(_) if task.unconfirmed().is_some() => Some(format!(
+            "see that no process of it is left; `wk retry {}/{}` starts it again",
+            state.batch.id,
+            state.key(ix)
+        )),
+        Phase::Done(outcome) => outcome.reason().and_then(|reason| remedy(state, Some(ix), reason)),
+        Phase::Waiting { .. }
+        | Phase::Ready
+        | Phase::Claimed { .. }
+        | Phase::Ending { .. }
+        | Phase::BackingOff { .. } => None,
     }
 }
 
@@ -262,7 +288,8 @@ impl Story {
 mod tests {
     use super::*;
     use crate::model::batch::Batch;
-    use crate::view::scene::{Scene, tick};
+    use crate::model::handoff::Prepared;
+    use crate::view::scene::{Scene, conflicted, handed_over, merged_well, tick};
 
     fn check(scene: &Scene, key: &str, seconds: f64, expected: &str) {
         let ix = scene.state.find(key).unwrap();
@@ -357,6 +384,43 @@ Next: see what stopped Phase 2a: wk why 43/2a
             "succeeded",
         ];
         assert_eq!(texts, expected);
+    }
+
+    #[test]
+    fn a_handed_over_task_tells_its_preparation_and_what_became_of_its_outputs() {
+        let mut scene = Scene::with("1; 2", handed_over, "0 preparing");
+        assert_eq!(
+            story(&scene.state, &scene.entries, 0, tick(0.0)).now,
+            "ready, but the workspace is being prepared first"
+        );
+        let prepared = Prepared {
+            files: Some(12),
+            bytes: Some(9),
+            left_out: vec!["a.iso: too large".into()],
+            ..Prepared::default()
+        };
+        scene.happen(1.0, Event::Prepared { prepared });
+        scene.play("1 done 1 observed\n1 done 2 observed\n61 merging 1");
+        scene.happen(62.0, Event::Merged { round: 1, outcome: Box::new(conflicted()) });
+        let told = story(&scene.state, &scene.entries, 0, tick(62.0)).to_text();
+        for part in [
+            "+0s     the workspace is being prepared",
+            "+1s     the workspace stands; 12 files are in the checkpoint, not a.iso: too large",
+            "+1m 1s  what the agents made is being merged",
+            "the merge ended: waits for a person: 1 conflict is not resolved, 1 conflict open; code/app.py (1 and 2): both changed line 3",
+            "Next: say what becomes of the conflicts: wk resolve 43",
+        ] {
+            assert!(told.contains(part), "no {part:?} in:\n{told}");
+        }
+        scene.happen(
+            90.0,
+            Event::ResolveAsked { by: "ada".into(), choices: std::collections::BTreeMap::new() },
+        );
+        scene.play("90 merging 2");
+        scene.happen(91.0, Event::Merged { round: 2, outcome: Box::new(merged_well()) });
+        let told = story(&scene.state, &scene.entries, 0, tick(91.0)).to_text();
+        assert!(told.contains("ada said what becomes of the conflicts"), "{told}");
+        assert!(told.contains("the merge ended: success: 2 outermost paths, 1 conflict resolved"), "{told}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::model::event::BatchStatus;
 use crate::model::evidence::Grade;
 use crate::model::state::{BatchState, TaskIx};
 use crate::view::escape::one_line;
+use crate::view::handoff::{self, Stage};
 use crate::view::waiting;
 use crate::view::words::{
     Word, attempt_of, attempts_max, batch_shown, counted, duration, duration_in_words, grouped, listed,
@@ -40,6 +41,7 @@ pub fn summary(state: &BatchState, claims: &HashMap<TaskIx, Claim>) -> String {
     lines.push(String::new());
     lines.extend(produce(&result));
     section(&mut lines, "Conflicts:", conflict_lines(state, &result.conflicts));
+    section(&mut lines, "Conflicts between outputs:", open_conflicts(state));
     section(&mut lines, "Notes:", notes(state, &result));
     section(&mut lines, "Validation Gates open (claimed, not checked):", open_gates(state, &result));
     section(&mut lines, "Next Steps:", numbered(next_steps(state, &result)));
@@ -52,8 +54,10 @@ pub fn summary(state: &BatchState, claims: &HashMap<TaskIx, Claim>) -> String {
 
 fn headline(state: &BatchState) -> String {
     let id = &state.batch.id;
-    if !state.is_settled() {
-        return format!("Batch {id} In Progress");
+    match Stage::of(state) {
+        Stage::Preparing | Stage::Running | Stage::Merging => return format!("Batch {id} In Progress"),
+        Stage::AwaitingResolution => return format!("Batch {id} Awaits You"),
+        Stage::Finished => {}
     }
     match state.status() {
         BatchStatus::Success => format!("Batch {id} Completed Successfully"),
@@ -76,12 +80,13 @@ fn figures(state: &BatchState, result: &BatchResult) -> Vec<String> {
     if let Some(grade) = result.evidence {
         lines.push(format!("Evidence: {grade} ({})", meaning(grade)));
     }
+    lines.extend(handoff::note(state));
     lines
 }
 
 /// A green that rests on nothing but words says so in the headline's own line.
 fn status_line(state: &BatchState, result: &BatchResult) -> String {
-    if !state.is_settled() {
+    if Stage::of(state).is_under_way() {
         return "Status: IN PROGRESS".to_owned();
     }
     let word = batch_shown(state.status());
@@ -153,6 +158,12 @@ fn conflict_lines(state: &BatchState, conflicts: &[Conflict]) -> Vec<String> {
     conflicts.iter().filter(|conflict| !conflict.ordered).map(|one| conflict_line(state, one)).collect()
 }
 
+/// What a person is to say something about.
+fn open_conflicts(state: &BatchState) -> Vec<String> {
+    let merged = state.handoff.as_ref().and_then(|handoff| handoff.merged.as_ref());
+    merged.into_iter().flat_map(|merged| &merged.conflicts).map(handoff::conflict).collect()
+}
+
 /// `Phase 2a and Phase 2b both modify .ce/config.yml`.
 fn conflict_line(state: &BatchState, conflict: &Conflict) -> String {
     let labels: Vec<&str> = conflict.tasks.iter().map(|id| label_of(state, id)).collect();
@@ -179,6 +190,10 @@ fn notes(state: &BatchState, result: &BatchResult) -> Vec<String> {
         if !task.drift.touched_unclaimed.is_empty() {
             let files = listed(&task.drift.touched_unclaimed);
             notes.push(format!("drift: {label} changed {files} without saying so"));
+        }
+        if !task.drift.touched_undeclared.is_empty() {
+            let files = listed(&task.drift.touched_undeclared);
+            notes.push(format!("drift: {label} changed {files}, which it does not declare"));
         }
         if task.is_success() && !task.drift.declared_untouched.is_empty() {
             let files = listed(&task.drift.declared_untouched);
@@ -237,8 +252,9 @@ fn section(lines: &mut Vec<String>, heading: &str, content: Vec<String>) {
 mod tests {
     use super::*;
     use crate::model::batch::Batch;
+    use crate::model::event::Event;
     use crate::model::task::Gate;
-    use crate::view::scene::Scene;
+    use crate::view::scene::{Scene, conflicted, handed_over, merged_well};
 
     const GRAPH: &str = "1; 2a<-1; 2b<-1; 3<-2a,2b";
 
@@ -373,6 +389,32 @@ Next Steps:
         );
         let cancelled = Scene::of("1", "0 cancel\n0 drop 1\n0 finish cancelled");
         check_says(&told(&cancelled), &["Status: CANCELLED", "⊘ Phase 1: Work 1: cancelled by ada"]);
+    }
+
+    #[test]
+    fn a_merge_has_its_line_its_conflicts_and_its_next_step() {
+        let mut scene =
+            Scene::with("1; 2", handed_over, "0 preparing\n0 prepared\n0 done 1 observed\n0 done 2 observed");
+        check_says(&told(&scene), &["Batch 43 In Progress"]);
+        scene.play("60 merging 1");
+        check_says(&told(&scene), &["Status: IN PROGRESS", "Merging what the agents made"]);
+        scene.happen(61.0, Event::Merged { round: 1, outcome: Box::new(conflicted()) });
+        check_says(
+            &told(&scene),
+            &[
+                "Batch 43 Awaits You",
+                "Status: FAILURE",
+                "1 conflict waits for you: code/app.py; wk resolve 43",
+                "Conflicts between outputs:",
+                "code/app.py (1 and 2): both changed line 3",
+                "1. Say what becomes of 1 conflict: wk resolve 43",
+            ],
+        );
+        scene.play("90 merging 2");
+        scene.happen(91.0, Event::Merged { round: 2, outcome: Box::new(merged_well()) });
+        scene.play("91 finish success");
+        let merge = "Merge: success: 2 outermost paths, 1 conflict resolved, receipt 0a1b2c3d4e5f";
+        check_says(&told(&scene), &["Batch 43 Completed Successfully", merge]);
     }
 
     #[test]

@@ -5,7 +5,9 @@ use serde_json::Value;
 
 use crate::model::claim::Claim;
 use crate::model::clock::WallTime;
+use crate::model::event::Sign;
 use crate::model::evidence::{Finding, Grade, Verdict};
+use crate::model::exit::{Exit, Stopped};
 use crate::model::reason::Reason;
 use crate::model::state::{BatchState, Outcome, TaskIx, TaskState, Try};
 use crate::view::words::Word;
@@ -68,6 +70,46 @@ pub struct AttemptResult {
     pub outcome: &'static str,
     pub reason: Option<String>,
     pub reason_code: Option<&'static str>,
+    /// Who was started for it; absent for outsiders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launcher: Option<String>,
+    /// How that agent ended, and what its whole tree used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit: Option<ExitResult>,
+}
+
+/// How an agent that we started ended, as its runner measured it.
+#[derive(Debug, Clone, Serialize)]
+pub struct ExitResult {
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    /// Why the runner ended it, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<Stopped>,
+    pub wall_seconds: f64,
+    pub cpu_seconds: f64,
+    pub peak_memory_mb: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Secrets that were removed from its logs.
+    pub redacted: u64,
+}
+
+impl ExitResult {
+    fn of(exit: &Exit) -> Self {
+        ExitResult {
+            exit_code: exit.exit_code,
+            signal: exit.signal,
+            stopped: exit.stopped.clone(),
+            wall_seconds: exit.wall_seconds,
+            cpu_seconds: exit.cpu_seconds,
+            peak_memory_mb: (exit.peak_memory_kb as f64 / 1024.0 * 10.0).round() / 10.0,
+            cost_usd: exit.cost_usd,
+            redacted: exit.redacted,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -81,6 +123,8 @@ pub struct GateResult {
 pub struct Drift {
     pub touched_unclaimed: Vec<String>,
     pub declared_untouched: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub touched_undeclared: Vec<String>,
 }
 
 impl TaskResult {
@@ -149,7 +193,14 @@ pub(super) fn attempt_result(task: &TaskState, one: &Try) -> AttemptResult {
         (None, None) if one.started.is_some() => "in_progress",
         (None, None) => "queued",
     };
+    let (agent, launcher) = match &one.started {
+        Some((_, Sign::Launch { agent, launcher })) => (Some(agent.clone()), Some(launcher.clone())),
+        _ => (None, None),
+    };
     AttemptResult {
+        agent,
+        launcher,
+        exit: one.exit.as_ref().map(ExitResult::of),
         attempt: one.attempt.number(),
         offered_at: one.offered_at,
         started_at: one.started.as_ref().map(|(at, _)| *at),
@@ -177,5 +228,6 @@ fn drift(verdict: &Verdict) -> Drift {
     Drift {
         touched_unclaimed: verdict.touched_unclaimed.clone(),
         declared_untouched: verdict.declared_untouched.clone(),
+        touched_undeclared: verdict.touched_undeclared.clone(),
     }
 }

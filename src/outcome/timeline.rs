@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::model::clock::{Seconds, WallTime};
+use crate::model::handoff::Work;
 use crate::model::reason::Reason;
 use crate::model::state::{BatchState, TaskState, Try};
 use crate::view::escape::{elide, fit, one_line, width};
@@ -17,6 +18,9 @@ const NAME_COLUMN_MAX: usize = 32;
 /// A space and two borders.
 const BORDERS: usize = 3;
 
+/// Title and scale.
+const HEAD_LINES: usize = 2;
+
 const OFFERED: char = '·';
 const WORKED: char = '█';
 const WORKED_IN_VAIN: char = '░';
@@ -27,6 +31,17 @@ struct Timeline<'a> {
     started_at: WallTime,
     finished_at: Option<WallTime>,
     tasks: Vec<Lane<'a>>,
+    /// What was done for a handed-over batch beside its tasks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    works: Vec<WorkLane>,
+}
+
+#[derive(Serialize)]
+struct WorkLane {
+    work: &'static str,
+    round: Option<u32>,
+    began_at: WallTime,
+    ended_at: Option<WallTime>,
 }
 
 #[derive(Serialize)]
@@ -47,8 +62,21 @@ pub fn timeline_json(state: &BatchState) -> Value {
         started_at: state.accepted_at,
         finished_at: state.finished.map(|(_, at)| at),
         tasks: state.tasks.iter().map(lane).collect(),
+        works: works(state).iter().map(work_lane).collect(),
     };
     serde_json::to_value(timeline).unwrap_or(Value::Null)
+}
+
+fn works(state: &BatchState) -> &[Work] {
+    state.handoff.as_ref().map_or(&[], |handoff| &handoff.works)
+}
+
+fn work_lane(work: &Work) -> WorkLane {
+    WorkLane { work: work_name(work), round: work.round, began_at: work.began_at, ended_at: work.ended_at }
+}
+
+fn work_name(work: &Work) -> &'static str {
+    if work.round.is_none() { "prepare" } else { "merge" }
 }
 
 fn lane(task: &TaskState) -> Lane<'_> {
@@ -68,7 +96,8 @@ fn lane(task: &TaskState) -> Lane<'_> {
 pub fn timeline_text(state: &BatchState, wall: WallTime, columns: usize) -> String {
     let limit = columns.max(WIDTH_MIN);
     let names: Vec<String> = state.tasks.iter().map(|task| one_line(task.spec.label())).collect();
-    let widest = names.iter().map(|name| width(name)).max().unwrap_or(0);
+    let work_names = works(state).iter().map(|work| width(work_name(work)));
+    let widest = names.iter().map(|name| width(name)).chain(work_names).max().unwrap_or(0);
     let name_column = widest.min(NAME_COLUMN_MAX).min(limit / 3);
     let axis = Axis {
         begin: state.accepted_at,
@@ -81,6 +110,12 @@ pub fn timeline_text(state: &BatchState, wall: WallTime, columns: usize) -> Stri
     ];
     for (task, name) in state.tasks.iter().zip(&names) {
         lines.push(format!("{} │{}│", fit(name, name_column), axis.draw(task)));
+    }
+    // Preparation stands above the tasks, as it comes before them, and the rounds of merging below.
+    for work in works(state) {
+        let line = format!("{} │{}│", fit(work_name(work), name_column), axis.draw_work(work));
+        let at = if work.round.is_none() { HEAD_LINES } else { lines.len() };
+        lines.insert(at, line);
     }
     lines.push(elide(
         &format!("{OFFERED} offered  {WORKED} worked  {WORKED_IN_VAIN} in vain  ✓ done  ✗ failed  ⊘ blocked"),
@@ -95,7 +130,8 @@ fn last_moment(state: &BatchState, wall: WallTime) -> WallTime {
     if !state.is_settled() {
         return wall.max(state.accepted_at);
     }
-    let last_end = state.tasks.iter().filter_map(|task| task.ended_at).max();
+    let worked = works(state).iter().map(|work| work.ended_at.unwrap_or(wall));
+    let last_end = state.tasks.iter().filter_map(|task| task.ended_at).chain(worked).max();
     last_end.unwrap_or(state.accepted_at).max(state.accepted_at)
 }
 
@@ -135,6 +171,13 @@ impl Axis {
         cells.into_iter().collect()
     }
 
+    fn draw_work(&self, work: &Work) -> String {
+        let mut cells = vec![' '; self.cells];
+        let end = self.cell(work.ended_at.unwrap_or(self.end));
+        cells[self.cell(work.began_at).min(end)..=end].fill(WORKED);
+        cells.into_iter().collect()
+    }
+
     fn draw_try(&self, cells: &mut [char], task: &TaskState, one: &Try) {
         let ended = one.ended_at.or(task.ended_at);
         let end = self.cell(ended.unwrap_or(self.end));
@@ -158,7 +201,8 @@ impl Axis {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::scene::{Scene, wall};
+    use crate::model::event::Event;
+    use crate::view::scene::{Scene, handed_over, merged_well, wall};
 
     fn scene() -> Scene {
         Scene::of(
@@ -182,6 +226,26 @@ Phase 4  │░░░░░░░░░░░░░░░░░░░░░░�
 · offered  █ worked  ░ in vain  ✓ done  ✗ failed…
 ";
         assert_eq!(text, expected, "\n{text}");
+    }
+
+    #[test]
+    fn preparation_and_merge_have_lanes_of_their_own() {
+        let mut scene =
+            Scene::with("1", handed_over, "0 preparing\n20 prepared\n20 done 1 observed\n80 merging 1");
+        scene.happen(100.0, Event::Merged { round: 1, outcome: Box::new(merged_well()) });
+        let text = timeline_text(&scene.state, wall(500.0), 50);
+        let expected = "\
+Batch 43 Timeline (1m 40s)
+        0s                                 +1m 40s
+prepare │█████████                               │
+Phase 1 │        ████████████████████████✓       │
+merge   │                                ████████│
+· offered  █ worked  ░ in vain  ✓ done  ✗ failed…
+";
+        assert_eq!(text, expected, "\n{text}");
+        let json = timeline_json(&scene.state);
+        assert_eq!(json["works"][1]["round"], 1);
+        assert_eq!(json["works"][0]["ended_at"], "2025-11-10T14:30:20.000Z");
     }
 
     #[test]

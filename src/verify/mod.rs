@@ -3,6 +3,8 @@
 //!
 //! Runs no command and decides nothing: `decide` weighs the verdict.
 
+pub mod criteria;
+pub mod outputs;
 mod scope;
 
 use std::collections::HashSet;
@@ -35,14 +37,12 @@ pub fn check_claim(
     beginning: &Beginning,
 ) -> Verdict {
     let mut verdict = Verdict { findings: file_findings(disk, root, claim, beginning), ..Verdict::default() };
-    verdict.findings.extend(task.validation_gates.iter().map(|gate| Finding {
-        subject: gate.text.clone(),
-        grade: Grade::Claimed,
-        met: true,
-        saw: match &gate.command {
-            Some(_) => "the agent's word; its command was not run".to_owned(),
-            None => "the agent's word".to_owned(),
-        },
+    verdict.findings.extend(task.validation_gates.iter().map(|gate| {
+        let saw = match &gate.command {
+            Some(_) => "the agent's word; its command was not run",
+            None => "the agent's word",
+        };
+        Finding::new(&gate.text, Grade::Claimed, true, saw)
     }));
     let claimed: HashSet<PathBuf> = claim.files().filter_map(|file| inside(root, file)).collect();
     scope::add_drift(disk, root, task, &claimed, &beginning.scope, &mut verdict);
@@ -50,33 +50,48 @@ pub fn check_claim(
 }
 
 fn file_findings(disk: &impl Disk, root: &Path, claim: &Claim, beginning: &Beginning) -> Vec<Finding> {
+    let look = |file: &str| look_at(disk, root, file, beginning).map(|()| "exists and changed");
+    findings_of(claim, "exist and changed", look)
+}
+
+/// One finding a file; where many are as they should be, one for all of these.
+fn findings_of(
+    claim: &Claim,
+    all_are: &str,
+    look: impl Fn(&str) -> Result<&'static str, String>,
+) -> Vec<Finding> {
     let mut seen = HashSet::new();
     let mut findings: Vec<Finding> = claim
         .files()
         .filter(|file| seen.insert(file.as_str()))
         .map(|file| {
-            let (met, saw) = match look_at(disk, root, file, beginning) {
-                Ok(()) => (true, "exists and changed".to_owned()),
+            let (met, saw) = match look(file) {
+                Ok(saw) => (true, saw.to_owned()),
                 Err(why) => (false, why),
             };
-            Finding { subject: file.clone(), grade: Grade::Observed, met, saw }
+            Finding::new(file, Grade::Observed, met, saw)
         })
         .collect();
     let met = findings.iter().filter(|finding| finding.met).count();
     if met > FINDINGS_LISTED_MAX {
         findings.retain(|finding| !finding.met);
-        findings.push(Finding {
-            subject: format!("{met} files"),
-            grade: Grade::Observed,
-            met: true,
-            saw: "exist and changed".to_owned(),
-        });
+        findings.push(Finding::new(format!("{met} files"), Grade::Observed, true, all_are));
     }
     findings
 }
 
 /// Why a named file is not as claimed.
 fn look_at(disk: &impl Disk, root: &Path, file: &str, beginning: &Beginning) -> Result<(), String> {
+    let look = find(disk, root, file)?;
+    if has_changed(file, &look, beginning) {
+        Ok(())
+    } else {
+        Err("did not change since the attempt began".to_owned())
+    }
+}
+
+/// The named file as it is, or why it is none of the root's.
+fn find(disk: &impl Disk, root: &Path, file: &str) -> Result<Look, String> {
     let path = inside(root, file).ok_or("lies outside the root")?;
     let absent = || "does not exist".to_owned();
     let look = disk.look(&path).ok().flatten().ok_or_else(absent)?;
@@ -85,14 +100,15 @@ fn look_at(disk: &impl Disk, root: &Path, file: &str, beginning: &Beginning) -> 
     if !resolved.starts_with(&root) {
         return Err("leads outside the root through a symbolic link".to_owned());
     }
-    if !matches!(look.kind, NodeKind::File | NodeKind::Directory | NodeKind::Symlink) {
-        return Err(format!("is {}", look.kind.word()));
+    match look.kind {
+        NodeKind::File | NodeKind::Directory | NodeKind::Symlink => Ok(look),
+        kind @ NodeKind::Special => Err(format!("is {}", kind.word())),
     }
-    if has_changed(file, &look, beginning) {
-        Ok(())
-    } else {
-        Err("did not change since the attempt began".to_owned())
-    }
+}
+
+/// Whether what a claim names is there, whoever has changed it since.
+pub fn still_there(disk: &impl Disk, root: &Path, claim: &Claim) -> Vec<Finding> {
+    findings_of(claim, "exist", |file| find(disk, root, file).map(|_| "exists"))
 }
 
 /// A declared file is compared with how it looked before; any other by when the file system last changed it.
@@ -131,11 +147,7 @@ mod tests {
             attempt: None,
             files_created: files.iter().map(|file| (*file).to_owned()).collect(),
             files_modified: Vec::new(),
-            commits: Vec::new(),
-            prps_generated: Vec::new(),
-            errors: Vec::new(),
-            tokens_used: None,
-            elapsed_seconds: None,
+            ..Claim::default()
         }
     }
 

@@ -4,6 +4,7 @@
 //! what failed, then what comes next, and counts the rest.
 
 use super::escape::{elide, elide_middle, fit, one_line, width};
+use super::handoff::Stage;
 use super::snapshot::{Counts, Snapshot, TaskView};
 use super::words::{Word, batch_shown, counted, duration, elapsed};
 
@@ -102,6 +103,9 @@ fn title(snapshot: &Snapshot) -> String {
     match snapshot.status {
         Some(status) => format!("Batch {id} {} ({elapsed} elapsed)", batch_shown(status)),
         None if snapshot.is_cancel_asked => format!("Batch {id} Cancelling ({elapsed} elapsed)"),
+        None if snapshot.stage == Some(Stage::AwaitingResolution) => {
+            format!("Batch {id} Awaits You ({elapsed} elapsed)")
+        }
         None => format!("Batch {id} Progress ({elapsed} elapsed)"),
     }
 }
@@ -190,7 +194,7 @@ fn status_cell(task: &TaskView, has_colour: bool) -> String {
 
 /// What wants attention, each in one line.
 fn notes(snapshot: &Snapshot) -> Vec<String> {
-    let mut notes: Vec<String> = Vec::new();
+    let mut notes: Vec<String> = snapshot.stage_note.iter().cloned().collect();
     let waiting = snapshot.waiting_for_outsiders().count();
     if waiting > 0 {
         let verb = if waiting == 1 { "waits" } else { "wait" };
@@ -214,7 +218,8 @@ fn notes(snapshot: &Snapshot) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::scene::{Scene, tick, wall};
+    use crate::model::event::Event;
+    use crate::view::scene::{Scene, conflicted, handed_over, tick, wall};
     use crate::view::snapshot::{Live, LiveTask};
 
     fn drawn(scene: &Scene, live: &Live, seconds: f64, look: Look) -> String {
@@ -329,6 +334,21 @@ Task  │ Status      │ Progress                    │ Time
         let codes = ["\x1b[32m", "\x1b[36m", "\x1b[0m"];
         let stripped = codes.iter().fold(coloured, |text, code| text.replace(code, ""));
         assert_eq!(stripped, plain);
+    }
+
+    #[test]
+    fn a_handed_over_batch_says_in_one_line_what_is_done_beside_its_tasks() {
+        let mut scene = Scene::with("1", handed_over, "0 preparing");
+        let text = drawn(&scene, &Live::default(), 1.0, Look::plain(80));
+        assert!(text.contains("QUEUED      │ Waiting for the workspace"), "{text}");
+        assert!(text.contains("\nPreparing the workspace: no agent begins before it stands\n"), "{text}");
+        scene.play("1 prepared\n1 done 1 observed\n61 merging 1");
+        let text = drawn(&scene, &Live::default(), 61.0, Look::plain(80));
+        assert!(text.ends_with("═\nMerging what the agents made\n"), "{text}");
+        scene.happen(62.0, Event::Merged { round: 1, outcome: Box::new(conflicted()) });
+        let text = drawn(&scene, &Live::default(), 62.0, Look::plain(80));
+        assert!(text.starts_with("Batch 43 Awaits You"), "{text}");
+        assert!(text.ends_with("1 conflict waits for you: code/app.py; wk resolve 43\n"), "{text}");
     }
 
     #[test]

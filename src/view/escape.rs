@@ -3,37 +3,31 @@
 
 use unicode_width::UnicodeWidthStr;
 
+use crate::model::harmless::is_hazardous;
+
+pub use crate::model::harmless::one_line;
+
 /// Marks the place where text was left out.
 pub const ELLIPSIS: char = '…';
 
 /// Zero-width characters per column beyond which a text is cut: some stack hundreds on one letter.
 const CHARS_PER_COLUMN_MAX: usize = 8;
 
-/// One line of harmless text: line breaks and tabs become spaces, everything that could move the
-/// cursor, change colours or the reading direction, or hide, is spelled out.
-pub fn one_line(text: &str) -> String {
+/// A log for a terminal: lines and tabs stay, everything else that could move the cursor or hide is spelled
+/// out. Bytes that are no text are shown as such.
+pub fn shown_bytes(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
     let mut clean = String::with_capacity(text.len());
-    let mut previous = None;
-    for character in text.chars() {
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
         match character {
-            // A Windows line end is one break, not two.
-            '\n' if previous == Some('\r') => {}
-            '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => clean.push(' '),
+            '\n' | '\t' => clean.push(character),
+            '\r' if characters.peek() == Some(&'\n') => {}
             _ if is_hazardous(character) => clean.extend(character.escape_default()),
             _ => clean.push(character),
         }
-        previous = Some(character);
     }
     clean
-}
-
-fn is_hazardous(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            // Marks and overrides of direction.
-            '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-            // Invisible: soft hyphen, zero-width space, word joiners, byte order mark, tags.
-            | '\u{00ad}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// Columns that a text takes on a terminal.

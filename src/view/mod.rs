@@ -5,6 +5,7 @@
 
 pub mod dashboard;
 pub mod escape;
+pub mod handoff;
 pub mod snapshot;
 pub mod status_file;
 pub mod waiting;

@@ -11,6 +11,10 @@ use crate::model::clock::{Seconds, Tick, WallTime};
 use crate::model::defect::Defect;
 use crate::model::event::{BatchStatus, Entry, Event, LateBecause, Sign};
 use crate::model::evidence::{Finding, Grade, Verdict};
+use crate::model::handoff::{
+    Assignment, ConflictBrief, ConflictResolution, Dialect, Handoff, MergeKind, MergeOutcome, MergeStatus,
+    MergeStrategy, MergeValidation, Prepared,
+};
 use crate::model::id::{Attempt, BatchId, Epoch, TaskKey};
 use crate::model::reason::Reason;
 use crate::model::state::{BatchState, TaskIx};
@@ -52,6 +56,7 @@ pub(crate) fn batch(graph: &str) -> Batch {
         id: BatchId::from_number(43),
         origin: Origin::Plan,
         source: Source { name: "plan.md".into(), sha256: String::new() },
+        runs_gates: false,
         accepted_at: BEGIN,
         parallel_limit: None,
         stage_timeout: None,
@@ -63,6 +68,7 @@ pub(crate) fn batch(graph: &str) -> Batch {
         price_per_million_tokens: None,
         file_conflicts: Vec::new(),
         warnings: Vec::new(),
+        handoff: None,
         tasks,
     }
 }
@@ -139,6 +145,8 @@ impl Scene {
             errors: Vec::new(),
             tokens_used: Some(tokens),
             elapsed_seconds: None,
+            metrics: serde_json::Map::new(),
+            criteria: serde_json::Map::new(),
         };
         self.claims.insert(ix, claim);
         self.journal_tokens(ix, tokens);
@@ -190,6 +198,7 @@ impl Scene {
                     attempt,
                     sha256: "00".into(),
                     unfenced,
+                    inline: None,
                     tokens_used: None,
                     verdict,
                 });
@@ -240,6 +249,12 @@ impl Scene {
                     until: tick(seconds + 60.0),
                 },
             ),
+            ("launch", [name, launcher]) => {
+                let (agent, launcher) = (format!("agent-{name}"), (*launcher).to_owned());
+                let task = key(name);
+                let attempt = self.attempt(name).map_or(Attempt::FIRST, Attempt::next);
+                self.happen(seconds, Event::Launched { task, attempt, agent, launcher });
+            }
             ("finish", [status]) => {
                 let all = [
                     BatchStatus::Success,
@@ -250,6 +265,19 @@ impl Scene {
                 ];
                 let status = all.into_iter().find(|one| one.word() == *status).unwrap();
                 self.happen(seconds, Event::Finished { status });
+            }
+            (verb, rest) => self.handoff_step(seconds, verb, rest),
+        }
+    }
+
+    /// What happens to a handed-over batch beside its tasks.
+    fn handoff_step(&mut self, seconds: f64, verb: &str, rest: &[&str]) {
+        match (verb, rest) {
+            ("preparing", []) => self.happen(seconds, Event::Preparing),
+            ("prepared", []) => self.happen(seconds, Event::Prepared { prepared: Prepared::default() }),
+            ("not_prepared", why) => self.happen(seconds, Event::NotPrepared { why: why.join(" ") }),
+            ("merging", [round]) => {
+                self.happen(seconds, Event::Merging { round: round.parse().unwrap() });
             }
             other => panic!("no such step: {other:?}"),
         }
@@ -266,13 +294,66 @@ impl Scene {
     }
 }
 
+/// Makes a batch one that was handed over, each task with an agent of its own name.
+pub(crate) fn handed_over(batch: &mut Batch) {
+    batch.origin = Origin::Handoff;
+    batch.handoff = Some(Handoff {
+        dialect: Dialect::ExecutionRequest,
+        workspace: "/tmp/orchestration/exec-1".into(),
+        bus: None,
+        checkpoint: true,
+        verify: true,
+        merge: MergeStrategy {
+            kind: MergeKind::CtxpackUnion,
+            conflict_resolution: ConflictResolution::ManualReview,
+            validation: MergeValidation::default(),
+            priority: Vec::new(),
+        },
+        checks: Vec::new(),
+        required_artifacts: Vec::new(),
+        log_level: None,
+        request_timestamp: None,
+    });
+    for task in &mut batch.tasks {
+        let agent_name = task.key.as_str().to_owned();
+        task.assignment = Some(Box::new(Assignment { agent_name, ..Assignment::default() }));
+    }
+}
+
+pub(crate) fn merged_well() -> MergeOutcome {
+    MergeOutcome {
+        because: None,
+        merged_ctxpack: Some("/tmp/orchestration/exec-1/merged/integrated.ctxp".into()),
+        merged_files: ["code", "review.md"]
+            .map(|name| format!("/tmp/orchestration/exec-1/merged/{name}"))
+            .into(),
+        conflicts_detected: 1,
+        conflicts_resolved: 1,
+        validation_passed: Some(true),
+        receipt_sha256: Some("0a1b2c3d4e5f6071".repeat(4)),
+        ..MergeOutcome::without_result(MergeStatus::Success, "")
+    }
+}
+
+pub(crate) fn conflicted() -> MergeOutcome {
+    MergeOutcome {
+        conflicts_detected: 1,
+        conflicts: vec![ConflictBrief {
+            id: "c-1".into(),
+            class: "file".into(),
+            path: "code/app.py".into(),
+            agents: vec!["1".into(), "2".into()],
+            message: "both changed line 3".into(),
+            choices: Vec::new(),
+        }],
+        ..MergeOutcome::without_result(MergeStatus::AwaitsResolution, "1 conflict is not resolved")
+    }
+}
+
 fn verdict(grade: &str) -> Verdict {
     let grade = Grade::parse(grade).unwrap();
-    let saw = "exists and changed".to_owned();
-    Verdict {
-        findings: vec![Finding { subject: "src/a.rs".into(), grade, met: true, saw }],
-        ..Verdict::default()
-    }
+    let finding = Finding::new("src/a.rs", grade, true, "exists and changed");
+    Verdict { findings: vec![finding], ..Verdict::default() }
 }
 
 fn reason(code: &str) -> Reason {
@@ -282,12 +363,7 @@ fn reason(code: &str) -> Reason {
         "batch" => Reason::BatchTimeout { limit: Seconds(3600.0) },
         "cancelled" => Reason::Cancelled { by: "ada".into(), why: None },
         "missing" => Reason::EvidenceMissing {
-            unmet: vec![Finding {
-                subject: "src/a.rs".into(),
-                grade: Grade::Observed,
-                met: false,
-                saw: "does not exist".into(),
-            }],
+            unmet: vec![Finding::new("src/a.rs", Grade::Observed, false, "does not exist")],
         },
         errors => Reason::AgentReported { errors: vec![errors.to_owned()] },
     }

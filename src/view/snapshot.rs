@@ -10,6 +10,7 @@ use crate::model::event::BatchStatus;
 use crate::model::id::BatchId;
 use crate::model::state::{BatchState, Outcome, Phase, TaskIx, TaskState};
 
+use super::handoff::{self, Stage};
 use super::waiting;
 use super::words::{Word, attempt_of, attempts_max, duration};
 
@@ -51,6 +52,8 @@ pub struct LiveTask {
     pub unsettled: Option<String>,
     /// Where its spec lies, if the task waits for an agent that nobody here starts.
     pub spec_path: Option<String>,
+    /// The terminal session in which it can be watched.
+    pub session: Option<String>,
 }
 
 /// What the files say about a batch beyond what was decided.
@@ -146,6 +149,10 @@ pub struct Snapshot {
     /// `None` while it runs.
     pub status: Option<BatchStatus>,
     pub is_cancel_asked: bool,
+    /// Of a handed-over batch: how far it is beside its tasks.
+    pub stage: Option<Stage>,
+    /// The same as a sentence, where there is something to say.
+    pub stage_note: Option<String>,
     pub accepted_at: WallTime,
     pub finished_at: Option<WallTime>,
     pub elapsed: Seconds,
@@ -175,6 +182,8 @@ impl Snapshot {
             batch: state.batch.id.clone(),
             status: state.finished.map(|(status, _)| status),
             is_cancel_asked: state.cancel.is_some(),
+            stage: state.handoff.as_ref().map(|_| Stage::of(state)),
+            stage_note: handoff::note(state),
             accepted_at: state.accepted_at,
             finished_at,
             elapsed: Seconds(finished_at.unwrap_or(wall).seconds_since(state.accepted_at)),
@@ -254,6 +263,8 @@ pub fn note(state: &BatchState, ix: TaskIx) -> Option<String> {
             Some(format!("result refused: {refusal}; {}", refusal.remedy))
         }
         Phase::Claimed { .. } => Some("checking the result".to_owned()),
+        Phase::Ending { because, .. } => Some(format!("being ended: {because}")),
+        Phase::Awaiting { why, .. } => Some(format!("is it gone? {why}")),
         Phase::BackingOff { .. } => {
             let because = task.tries.last()?.failed_because.as_ref()?;
             Some(because.to_string())

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::model::clock::{Seconds, WallTime};
 
+use super::handoff::Stage;
 use super::snapshot::{Counts, Snapshot, TaskView};
 use super::words::Word;
 
@@ -15,6 +16,10 @@ struct StatusFile<'a> {
     batch_id: Value,
     status: &'static str,
     cancel_asked: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stage: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stage_note: Option<&'a str>,
     accepted_at: WallTime,
     finished_at: Option<WallTime>,
     counts: CountsJson,
@@ -91,6 +96,8 @@ impl Snapshot {
             batch_id: self.batch.to_json(),
             status: self.status_word(),
             cancel_asked: self.is_cancel_asked,
+            stage: self.stage.map(Stage::word),
+            stage_note: self.stage_note.as_deref(),
             accepted_at: self.accepted_at,
             finished_at: self.finished_at,
             counts: counts(&self.counts, self.tasks.len()),

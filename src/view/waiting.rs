@@ -31,6 +31,8 @@ pub fn waiting_short(state: &BatchState, ix: TaskIx) -> Option<String> {
         }
         Phase::Ready => Some(match holder(state, ix) {
             Some((holder, file)) => format!("Waiting for {}, which holds {file}", holder.spec.label()),
+            None if state.paused.is_some() => "Paused".to_owned(),
+            None if !state.may_begin() => "Waiting for the workspace".to_owned(),
             None => "Waiting for a free slot".to_owned(),
         }),
         _ => None,
@@ -56,10 +58,21 @@ pub fn situation(state: &BatchState, ix: TaskIx, now: Tick) -> String {
                 holder.spec.label(),
                 standing(holder, now)
             ),
-            None => "ready, waiting for a free slot".to_owned(),
+            None => match &state.paused {
+                Some(by) => format!("ready, but {by} paused the batch; `wk resume` lets it go on"),
+                None if !state.may_begin() => "ready, but the workspace is being prepared first".to_owned(),
+                None => "ready, waiting for a free slot".to_owned(),
+            },
         },
         Phase::Offered { .. } => format!("{}: its spec is published, nobody has begun", standing(task, now)),
         Phase::Running { .. } | Phase::Claimed { .. } => standing(task, now),
+        Phase::Ending { because, .. } => format!("{} ({because})", standing(task, now)),
+        Phase::Awaiting { why, .. } => format!("{}: {why}", standing(task, now)),
+        Phase::BackingOff { next, .. } if state.paused.is_some() => {
+            let by = state.paused.as_deref().unwrap_or_default();
+            let attempt = attempt_of(next.number(), attempts_max(task));
+            format!("{attempt} waits: {by} paused the batch; `wk resume` lets it go on")
+        }
         Phase::BackingOff { .. } => match task.tries.last().and_then(|last| last.failed_because.as_ref()) {
             Some(because) => format!("{} (the last one: {because})", standing(task, now)),
             None => standing(task, now),
@@ -94,6 +107,12 @@ pub fn standing(task: &TaskState, now: Tick) -> String {
         Phase::Running { attempt, .. } => format!("running, {}", attempt_of(attempt.number(), max)),
         Phase::Claimed { attempt } => {
             format!("its result is being checked, {}", attempt_of(attempt.number(), max))
+        }
+        Phase::Ending { attempt, .. } => {
+            format!("being ended, {}", attempt_of(attempt.number(), max))
+        }
+        Phase::Awaiting { attempt, .. } => {
+            format!("a person must say whether {} is gone", attempt_of(attempt.number(), max))
         }
         Phase::BackingOff { next, until } => {
             let left = duration(Seconds::from_millis(until.since(now)));

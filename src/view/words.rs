@@ -34,7 +34,8 @@ impl Word {
             Phase::Waiting { .. } | Phase::Ready | Phase::Offered { .. } | Phase::BackingOff { .. } => {
                 Word::Queued
             }
-            Phase::Running { .. } | Phase::Claimed { .. } => Word::InProgress,
+            Phase::Running { .. } | Phase::Claimed { .. } | Phase::Ending { .. } => Word::InProgress,
+            Phase::Awaiting { .. } => Word::Awaiting,
             Phase::Done(Outcome::Succeeded) => Word::Completed,
             Phase::Done(Outcome::Failed(_) | Outcome::TimedOut(_)) => Word::Failed,
             Phase::Done(Outcome::Skipped(_)) => Word::Blocked,
@@ -103,7 +104,7 @@ pub fn batch_shown(status: BatchStatus) -> &'static str {
 
 /// Tries that a task has in all.
 pub fn attempts_max(task: &TaskState) -> u32 {
-    task.spec.limits.max_retries.saturating_add(1)
+    task.spec.limits.max_retries.saturating_add(1).saturating_add(task.tries_before as u32)
 }
 
 /// `attempt 2 of 3`; a try by hand beyond the limit is just `attempt 4`.

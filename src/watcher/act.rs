@@ -5,20 +5,40 @@ use std::path::Path;
 
 use super::look::identity_of;
 use super::{Context, TurnError};
-use crate::bus::disk::{BusError, rename_if_present};
+use crate::agent::veil::Veil;
+use crate::bus::disk::{BusError, is_absent, rename_if_present};
 use crate::bus::layout::{AttemptPaths, BatchPaths};
 use crate::bus::{self, Content, Disk, Durability, NodeKind};
 use crate::decide::Now;
 use crate::format::{heartbeat, result, spec};
+use crate::model::agent::PROCESS;
 use crate::model::event::{Event, LateBecause};
 use crate::model::state::{BatchState, TaskIx, TaskState};
-use crate::model::{Attempt, Claim, Defect, Place, TaskKey, Tick, WallTime};
+use crate::model::{Attempt, Claim, Defect, Place, Reason, TaskKey, Tick, WallTime};
 use crate::outcome::aggregate;
 use crate::verify;
 use crate::view::snapshot::{Live, Snapshot};
 
-/// Performs what one event means.
+/// Performs what one event means. `Some` says why an agent could not be started.
 pub fn perform<D: Disk>(
+    context: &Context<'_, D>,
+    paths: &BatchPaths,
+    state: &BatchState,
+    event: &Event,
+    now: Now,
+) -> Result<Option<String>, TurnError> {
+    if let Event::Launched { task, attempt, .. } = event {
+        return match state.find_key(task).map(|ix| &state.tasks[ix]) {
+            Some(task) if task.live_attempt() == Some(*attempt) => {
+                super::launch::launch(context, paths, state, task, *attempt, now)
+            }
+            _ => Ok(None),
+        };
+    }
+    perform_on_files(context, paths, state, event, now).map(|()| None)
+}
+
+fn perform_on_files<D: Disk>(
     context: &Context<'_, D>,
     paths: &BatchPaths,
     state: &BatchState,
@@ -31,6 +51,9 @@ pub fn perform<D: Disk>(
             let Some(task) = task_of(task) else { return Ok(()) };
             publish_offer(context, paths, state, task, *attempt, now)
         }
+        Event::Ending { task, attempt, because } => {
+            super::launch::ask_to_stop(context, &paths.attempt(task, *attempt), because, now)
+        }
         Event::Joined { task } => keep_dropped_spec(context, paths, &task.key),
         Event::SpecRefused { task, sha256, defects } => {
             let path = paths.spec(task);
@@ -42,6 +65,11 @@ pub fn perform<D: Disk>(
         Event::ResultRefused { task, sha256, defects, .. } => {
             tell_agent(context, paths, task, sha256, defects, now)
         }
+        Event::Succeeded { task, attempt }
+            if task_of(task).is_some_and(|task| task.is_ours() && task.refusal.is_none()) =>
+        {
+            super::launch::take_record(context, paths, task, *attempt)
+        }
         Event::Succeeded { task, attempt } => clear_away(context, paths, task, *attempt, now),
         Event::AttemptFailed { task, attempt, .. } => {
             clear_away(context, paths, task, *attempt, now)?;
@@ -50,8 +78,27 @@ pub fn perform<D: Disk>(
         Event::Late { task, sha256, because, .. } => {
             keep_late(context, paths, state, task, (sha256, because), now)
         }
+        Event::Preparing => super::work::prepare(context, paths, state),
+        Event::Merging { round } => super::work::merge(context, paths, state, *round, now),
+        // Also while conflicts wait for a person: the client is told.
+        Event::Merged { round, .. } => {
+            super::work::take_in(context, paths, &super::work::merge_round(*round));
+            super::deliver::deliver_report(context, paths, state, now)
+        }
+        Event::Prepared { .. } | Event::NotPrepared { .. } => {
+            super::work::take_in(context, paths, super::work::PREPARE);
+            Ok(())
+        }
         Event::Finished { .. } => conclude(context, paths, state, now),
         Event::Accepted { .. }
+        | Event::Launched { .. }
+        | Event::Exited { .. }
+        | Event::Unconfirmed { .. }
+        | Event::RetryAsked { .. }
+        | Event::PauseAsked { .. }
+        | Event::ResumeAsked { .. }
+        | Event::Reopened { .. }
+        | Event::ResolveAsked { .. }
         | Event::Resumed { .. }
         | Event::Started { .. }
         | Event::Collected { .. }
@@ -114,14 +161,20 @@ fn publish_offer<D: Disk>(
     Ok(())
 }
 
-fn render_spec(paths: &BatchPaths, state: &BatchState, task: &TaskState, attempt: Attempt) -> Vec<u8> {
+/// How the attempts before this one ended.
+pub(super) fn previous_reasons(task: &TaskState, attempt: Attempt) -> Vec<(Attempt, Reason)> {
+    let earlier = task.tries.iter().filter(|one| one.attempt < attempt);
+    earlier.filter_map(|one| Some((one.attempt, one.failed_because.clone()?))).collect()
+}
+
+pub(super) fn render_spec(
+    paths: &BatchPaths,
+    state: &BatchState,
+    task: &TaskState,
+    attempt: Attempt,
+) -> Vec<u8> {
     let key = &task.spec.key;
-    let previous: Vec<_> = task
-        .tries
-        .iter()
-        .filter(|one| one.attempt < attempt)
-        .filter_map(|one| Some((one.attempt, one.failed_because.clone()?)))
-        .collect();
+    let previous = previous_reasons(task, attempt);
     let offered_at = task.tries.iter().find(|one| one.attempt == attempt).map(|one| one.offered_at);
     let (heartbeat, result) = (paths.heartbeat(key), paths.result(key));
     let spec_paths = spec::SpecPaths {
@@ -203,7 +256,7 @@ fn tell_agent<D: Disk>(
 }
 
 /// Moves what an ended attempt left in the batch's directory into its folder.
-fn clear_away<D: Disk>(
+pub(super) fn clear_away<D: Disk>(
     context: &Context<'_, D>,
     paths: &BatchPaths,
     key: &TaskKey,
@@ -214,6 +267,7 @@ fn clear_away<D: Disk>(
     move_away(context, &paths.spec(key), &folder.withdrawn_spec(), now)?;
     move_away(context, &paths.heartbeat(key), &folder.heartbeat(), now)?;
     move_away(context, &paths.take(key, attempt), &folder.take(), now)?;
+    move_away(context, &paths.exit(key, attempt), &folder.exit(), now)?;
     move_away(context, &paths.result_error(key), &folder.result_error(), now)
 }
 
@@ -251,6 +305,8 @@ fn keep_late<D: Disk>(
     // The same bytes may also be the result that counts: that one stays where it is.
     let counts = task.and_then(|task| task.collected.as_ref()).map(|collected| collected.attempt);
     let taken = attempts.iter().map(|one| one.attempt).filter(|attempt| Some(*attempt) != counts);
+    // And that one may not be judged yet, where its agent lives.
+    let taken = taken.filter(|_| *because != LateBecause::NotTheFirst);
     let taken = taken.map(|attempt| paths.attempt(key, attempt).result());
     for place in std::iter::once(paths.result(key)).chain(taken) {
         if holds(context, &place, bus::RESULT_BYTES_MAX, sha256)? {
@@ -276,17 +332,50 @@ fn conclude<D: Disk>(
         // The move took effect although it said that it failed: there is nothing left here to read.
         return Ok(());
     }
-    let claims = collected_claims(context.disk, paths, state)?;
+    let claims = collected_claims(context.disk, paths, state, context.veil)?;
     let bytes = aggregate::canonical_bytes(state, &claims);
     let result = context.layout.batch_result(id);
     make_way(context, &result, now)?;
     publish(context, &result, &bytes, Durability::Synced)?;
+    super::deliver::deliver_report(context, paths, state, now)?;
     let ended_at = state.finished.map_or(WallTime::default(), |(_, at)| at);
     let last = Snapshot::of(state, &Live::default(), Tick(0), ended_at);
     make_way(context, &paths.status(), now)?;
     publish(context, &paths.status(), &last.status_json(), Durability::Unsynced)?;
+    clear_launched(context, paths, state)?;
     super::sweep_temporary(context.disk, paths.dir());
     context.disk.move_tree(paths.dir(), archive.dir()).map_err(BusError::of("archive", paths.dir()))?;
+    Ok(())
+}
+
+/// The attempts of which a launcher may still keep something, by launcher.
+fn launched_attempts<'a>(paths: &BatchPaths, state: &'a BatchState) -> HashMap<&'a str, Vec<AttemptPaths>> {
+    let mut attempts: HashMap<&str, Vec<AttemptPaths>> = HashMap::new();
+    for task in &state.tasks {
+        let Some(crew) = task.spec.crew.as_ref().filter(|crew| crew.launcher != PROCESS) else { continue };
+        let folders = task.tries.iter().map(|one| paths.attempt(&task.spec.key, one.attempt));
+        attempts.entry(&crew.launcher).or_default().extend(folders);
+    }
+    attempts
+}
+
+/// Lets sessions go. Values that no runner has taken are secrets, which have no place in the archive.
+fn clear_launched<D: Disk>(
+    context: &Context<'_, D>,
+    paths: &BatchPaths,
+    state: &BatchState,
+) -> Result<(), TurnError> {
+    for (launcher, attempts) in launched_attempts(paths, state) {
+        for path in attempts.iter().map(AttemptPaths::environment) {
+            match context.disk.remove_file(&path) {
+                Err(error) if !is_absent(&error) => return Err(BusError::of("remove", &path)(error).into()),
+                _ => {}
+            }
+        }
+        if !context.settings.keep_sessions {
+            context.runners.let_go(launcher, &attempts);
+        }
+    }
     Ok(())
 }
 
@@ -295,30 +384,37 @@ pub fn collected_claims<D: Disk>(
     disk: &D,
     paths: &BatchPaths,
     state: &BatchState,
+    veil: &Veil,
 ) -> Result<HashMap<TaskIx, Claim>, TurnError> {
     let mut claims = HashMap::new();
     for (ix, task) in state.tasks.iter().enumerate() {
         let Some(collected) = &task.collected else { continue };
         let path = paths.attempt(&task.spec.key, collected.attempt).result();
-        let content = disk.read(&path, bus::RESULT_BYTES_MAX).map_err(BusError::of("read", &path))?;
-        let Content::Bytes { bytes, .. } = content else { continue };
+        // A small result rides in the journal itself: its file is for people, and may be lost with the power.
+        let bytes = match &collected.inline {
+            Some(inline) => inline.clone().into_bytes(),
+            None => match disk.read(&path, bus::RESULT_BYTES_MAX).map_err(BusError::of("read", &path))? {
+                Content::Bytes { bytes, .. } => bytes,
+                _ => continue,
+            },
+        };
         if bus::sha256(&bytes) != collected.sha256 {
             log::error!("{}: not the bytes that were collected", path.display());
             continue;
         }
         if let Ok(claim) = result::read(&bytes) {
-            claims.insert(ix, claim);
+            claims.insert(ix, veil.claim(claim));
         }
     }
     Ok(claims)
 }
 
-fn exists<D: Disk>(context: &Context<'_, D>, path: &Path) -> Result<bool, TurnError> {
+pub(super) fn exists<D: Disk>(context: &Context<'_, D>, path: &Path) -> Result<bool, TurnError> {
     Ok(context.disk.look(path).map_err(BusError::of("look at", path))?.is_some())
 }
 
 /// Whether the file is still the one that was decided about.
-fn holds<D: Disk>(
+pub(super) fn holds<D: Disk>(
     context: &Context<'_, D>,
     path: &Path,
     limit: u64,
@@ -328,7 +424,7 @@ fn holds<D: Disk>(
     Ok(!matches!(content, Content::Absent) && identity_of(&content) == identity)
 }
 
-fn publish<D: Disk>(
+pub(super) fn publish<D: Disk>(
     context: &Context<'_, D>,
     path: &Path,
     bytes: &[u8],
@@ -338,7 +434,12 @@ fn publish<D: Disk>(
 }
 
 /// Moves a file into its attempt's folder; what does not fit there is refused.
-fn move_away<D: Disk>(context: &Context<'_, D>, from: &Path, to: &Path, now: Now) -> Result<(), TurnError> {
+pub(super) fn move_away<D: Disk>(
+    context: &Context<'_, D>,
+    from: &Path,
+    to: &Path,
+    now: Now,
+) -> Result<(), TurnError> {
     use std::io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, IsADirectory, NotADirectory};
     match rename_if_present(context.disk, from, to, Durability::Unsynced) {
         Ok(_) => Ok(()),
@@ -352,7 +453,7 @@ fn move_away<D: Disk>(context: &Context<'_, D>, from: &Path, to: &Path, now: Now
 }
 
 /// Clears a place that the watcher is about to write: only a plain file may stand there.
-fn make_way<D: Disk>(context: &Context<'_, D>, path: &Path, now: Now) -> Result<(), TurnError> {
+pub(super) fn make_way<D: Disk>(context: &Context<'_, D>, path: &Path, now: Now) -> Result<(), TurnError> {
     let look = context.disk.look(path).map_err(BusError::of("look at", path))?;
     match look {
         Some(look) if look.kind != NodeKind::File => put_aside(context, path, now),
@@ -360,7 +461,7 @@ fn make_way<D: Disk>(context: &Context<'_, D>, path: &Path, now: Now) -> Result<
     }
 }
 
-fn put_aside<D: Disk>(context: &Context<'_, D>, path: &Path, now: Now) -> Result<(), TurnError> {
+pub(super) fn put_aside<D: Disk>(context: &Context<'_, D>, path: &Path, now: Now) -> Result<(), TurnError> {
     let message = "stands where the watcher keeps a file";
     let defect = Defect::new("in_the_way", Place::File, message, "write regular files only");
     bus::quarantine::refuse(context.disk, context.layout, path, &[defect], now.wall)?;

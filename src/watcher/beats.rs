@@ -70,7 +70,20 @@ fn glance<D: Disk>(
                 return Ok(Glance::Nothing);
             }
             kept.heartbeats.insert(task, look);
-            Ok(Glance::Beat { progress: beat.progress, tokens: beat.tokens_used })
+            let progress = beat.progress.map(|said| veiled(kept, context, task, said));
+            Ok(Glance::Beat { progress, tokens: beat.tokens_used })
+        }
+    }
+}
+
+/// What a beat says, without secrets. Most say what the last one said: that is not looked through again.
+fn veiled<D: Disk>(kept: &mut Kept, context: &Context<'_, D>, task: TaskIx, said: String) -> String {
+    match kept.progress.get(&task) {
+        Some((before, veiled)) if *before == said => veiled.clone(),
+        _ => {
+            let veiled = context.veil.text(&said);
+            kept.progress.insert(task, (said, veiled.clone()));
+            veiled
         }
     }
 }

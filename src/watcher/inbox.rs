@@ -10,7 +10,7 @@ use super::settle::Settling;
 use super::{TurnError, TurnReport, Watcher, kept};
 use crate::bus::disk::{BusError, rename_if_present};
 use crate::bus::journal::{Journal, Stamp};
-use crate::bus::{self, Content, Disk, Durability, NodeKind, layout, quarantine};
+use crate::bus::{self, Content, Disk, Durability, NodeKind, Readers, layout, quarantine};
 use crate::decide::Now;
 use crate::format::spec;
 use crate::intake;
@@ -175,7 +175,7 @@ impl<D: Disk> Watcher<D> {
         if self.is_half_placed(&batch, &key)? {
             return Ok(Ok((batch, key)));
         }
-        match self.objection_to_id(&batch)? {
+        match self.objection_to_id(&batch, "batch_id")? {
             Some(defect) => Ok(Err(vec![defect])),
             None => Ok(Ok((batch, key))),
         }
@@ -212,14 +212,17 @@ impl<D: Disk> Watcher<D> {
 
     /// Reads a request and gives it its id.
     fn draft(&mut self, name: &str, bytes: &[u8], now: Now) -> Result<Result<Batch, Vec<Defect>>, TurnError> {
-        let plan = match intake::read_plan(intake::Request { name, bytes }, &self.settings) {
+        let request = intake::Request { name, bytes };
+        let plan = match intake::read_request(request, &self.settings, &*self.around) {
+            // Whoever runs `wk` sees what a dry run shows; here there is nobody to show it to.
+            Ok(plan) if plan.is_dry_run() => return Ok(Err(vec![dry_run()])),
             Ok(plan) => plan,
             Err(defects) => return Ok(Err(defects)),
         };
         let fallback_id = match plan.own_id() {
             Some(id) => {
                 let id = id.clone();
-                if let Some(defect) = self.objection_to_id(&id)? {
+                if let Some(defect) = self.objection_to_id(&id, plan.id_field())? {
                     return Ok(Err(vec![defect]));
                 }
                 id
@@ -227,50 +230,14 @@ impl<D: Disk> Watcher<D> {
             None => BatchId::from_number(self.highest_number()? + 1),
         };
         let context = intake::Context { accepted_at: now.wall, fallback_id, sha256: bus::sha256(bytes) };
-        Ok(Ok(plan.into_batch(context)))
-    }
-
-    /// Whoever can write into the inbox may ask for work, not for commands.
-    fn without_commands(&self, batch: Batch) -> Result<Batch, Vec<Defect>> {
-        if self.settings.request_commands_always {
-            return Ok(batch);
+        let mut batch = plan.into_batch(context);
+        if let Some(handoff) = &mut batch.handoff {
+            handoff.bus = Some(self.layout.root().to_string_lossy().into_owned());
         }
-        let bring = batch.tasks.iter().filter(|task| task.command.is_some());
-        let defects: Vec<Defect> = bring
-            .map(|task| {
-                let message = format!("{} brings a command, and the inbox takes none", task.label());
-                let remedy = "run it with `wk run`, name an agent, or set request_commands = \"always\"";
-                Defect::new("command_not_allowed", Place::File, message, remedy)
-            })
-            .collect();
-        if defects.is_empty() { Ok(batch) } else { Err(defects) }
-    }
-
-    /// What speaks against a batch of this id.
-    fn objection_to_id(&self, id: &BatchId) -> Result<Option<Defect>, TurnError> {
-        let exists = |path: &Path| -> Result<bool, TurnError> {
-            Ok(self.disk.look(path).map_err(BusError::of("look at", path))?.is_some())
-        };
-        let paths = self.layout.batch(id);
-        let message = if exists(self.layout.archived(id).dir())? || exists(&self.layout.batch_result(id))? {
-            format!("batch {id} was archived")
-        } else if exists(&paths.batch())? || self.has_specs(&paths)? {
-            format!("batch {id} is already on this bus")
-        } else {
-            return Ok(None);
-        };
-        Ok(Some(Defect::field("batch_exists", "batch_id", message, "choose another id, or leave it out")))
-    }
-
-    /// Whether somebody has begun to drop specs there.
-    fn has_specs(&self, paths: &layout::BatchPaths) -> Result<bool, TurnError> {
-        match self.disk.list(paths.dir()) {
-            Ok(listed) => {
-                Ok(listed.iter().any(|entry| matches!(bus::BusName::of(&entry.name), bus::BusName::Spec(_))))
-            }
-            Err(error) if bus::disk::is_absent(&error) => Ok(false),
-            Err(error) => Err(BusError::of("list", paths.dir())(error).into()),
-        }
+        Ok(match self.objection_to_workspace(&batch) {
+            Some(defect) => Err(vec![defect]),
+            None => Ok(batch),
+        })
     }
 
     /// The highest number that a batch of this bus ever had.
@@ -290,6 +257,7 @@ impl<D: Disk> Watcher<D> {
     /// Makes a batch's directory appear, complete.
     fn establish(&mut self, batch: Batch, request: Option<&[u8]>, now: Now) -> Result<(), TurnError> {
         let making = self.layout.batch_in_the_making(&batch.id);
+        let readers = Readers::of_values(batch.carries_values());
         let (dir, control) = (making.dir().to_owned(), making.control());
         self.disk.make_dirs(&control).map_err(BusError::of("make", &control))?;
         for path in [making.request(), making.journal()] {
@@ -300,14 +268,16 @@ impl<D: Disk> Watcher<D> {
         }
         if let Some(request) = request {
             let path = making.request();
-            self.disk.publish(&path, request, Durability::Synced).map_err(BusError::of("publish", &path))?;
+            let published = self.disk.publish_for(readers, &path, request, Durability::Synced);
+            published.map_err(BusError::of("publish", &path))?;
         }
         let stamp = Stamp { epoch: self.epoch, at: now.wall, clock: now.clock };
         let accepted = [Event::Accepted { tasks: batch.tasks.len() }];
         Journal::fresh(making.journal()).commit(&self.disk, stamp, &accepted)?;
         let bytes = serde_json::to_vec_pretty(&batch).expect("a batch has only string keys");
         let path = making.batch();
-        self.disk.publish(&path, &bytes, Durability::Synced).map_err(BusError::of("publish", &path))?;
+        let published = self.disk.publish_for(readers, &path, &bytes, Durability::Synced);
+        published.map_err(BusError::of("publish", &path))?;
         let target = self.layout.batch(&batch.id);
         self.disk.move_tree(&dir, target.dir()).map_err(BusError::of("publish", target.dir()))?;
         Ok(())
@@ -440,6 +410,11 @@ impl<D: Disk> Watcher<D> {
     pub(super) fn has_unsettled_intake(&self) -> bool {
         !self.intake.settling.is_empty()
     }
+}
+
+fn dry_run() -> Defect {
+    let message = "asks for a dry run, which starts nothing";
+    Defect::new("dry_run", Place::File, message, "`wk check` shows what it would do; or take dry_run out")
 }
 
 fn bad_name() -> Defect {

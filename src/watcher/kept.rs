@@ -7,15 +7,16 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::settle::Settling;
-use super::{Context, TurnError, act, look};
+use super::{Context, TurnError, act, handed, look, wishes, work};
 use crate::bus::disk::BusError;
 use crate::bus::journal::{Journal, JournalError, Stamp};
 use crate::bus::layout::BatchPaths;
+use crate::bus::occupancy::Occupancy;
 use crate::bus::{BusName, Content, Disk, Look, NodeKind, PLAN_BYTES_MAX};
 use crate::decide::{self, Census, Now, Pulses};
 use crate::model::event::{BatchStatus, Entry, Event};
 use crate::model::state::{BatchState, FoldError, Phase, TaskIx};
-use crate::model::{Batch, BatchId, Epoch, Tick, WallTime};
+use crate::model::{Attempt, Batch, BatchId, Epoch, Tick, WallTime};
 
 /// Which files a turn looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +27,15 @@ pub enum Attention {
     Names(Vec<std::ffi::OsString>),
 }
 
+/// What a batch must know of the rest of its bus.
+#[derive(Debug, Clone, Copy)]
+pub struct Surroundings {
+    /// How the running attempts of other batches do.
+    pub elsewhere: Census,
+    /// How many more attempts of ours may begin.
+    pub room: usize,
+}
+
 /// A batch and everything remembered about it between two turns.
 pub struct Kept {
     pub state: BatchState,
@@ -33,14 +43,24 @@ pub struct Kept {
     latest_clock: Tick,
     pub pulses: Pulses,
     pub paths: BatchPaths,
+    /// The lock on the workspace of a handed-over batch, from the first turn on.
+    workspace: Option<Occupancy>,
+    /// Another bus held it when this one last tried.
+    is_barred: bool,
     journal: Journal,
     /// Decided and durable; their effects are not known to be complete.
     owed: Vec<Event>,
     /// Which watcher wrote the last line.
     last_epoch: Option<Epoch>,
+    /// How many attempts were out when the present turn began.
+    live_before: usize,
+    /// Who wants an ended batch to be opened again.
+    reopen: Option<String>,
     /// The state in memory is ahead of the journal, because a commit failed.
     is_ahead: bool,
     pub(super) heartbeats: HashMap<TaskIx, Look>,
+    /// What each heartbeat last said, as it stood there and without secrets.
+    pub(super) progress: HashMap<TaskIx, (String, String)>,
     pub(super) settling: Settling,
     /// Results that wait for their task to begin.
     pub held: BTreeSet<TaskIx>,
@@ -48,7 +68,15 @@ pub struct Kept {
     pub(super) unexamined: Vec<TaskIx>,
     /// Names that nobody understands, with the reason: shown, and told once.
     pub odd_names: HashMap<String, String>,
+    /// Attempts whose agent could not be started, with the reason.
+    pub(super) not_launched: HashMap<TaskIx, (Attempt, String)>,
+    /// How many times in a row an exit record stood there whose runner had not ended yet.
+    pub(super) early_records: u32,
 }
+
+/// After this long such a record is looked at again; after twice as long the next time, and so on.
+const EARLY_RECORD_MS: u64 = 10;
+const EARLY_RECORD_DOUBLINGS: u32 = 7;
 
 /// What a batch's turn led to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -83,16 +111,30 @@ impl Kept {
             latest_clock: entries.iter().map(|entry| entry.clock).max().unwrap_or_default(),
             pulses: Pulses::default(),
             paths,
+            workspace: None,
+            is_barred: false,
             journal,
             owed: Vec::new(),
             last_epoch: entries.last().map(|entry| entry.epoch),
+            live_before: 0,
+            reopen: None,
             is_ahead: false,
             heartbeats: HashMap::new(),
+            progress: HashMap::new(),
             settling: Settling::default(),
             held: BTreeSet::new(),
             odd_names: HashMap::new(),
+            not_launched: HashMap::new(),
+            early_records: 0,
         };
         kept.owed = owed_after(&kept.state, &entries);
+        if kept.state.finished.is_some()
+            && let Some(by) = wishes::retry_wish(context, &kept.paths)
+        {
+            // Moved back on purpose: then its end is not what is owed.
+            kept.owed.clear();
+            kept.reopen = Some(by);
+        }
         kept.follow_all(now);
         Ok(kept)
     }
@@ -111,7 +153,18 @@ impl Kept {
     /// Completes what another watcher left: the effects of its last turn, or the very first line.
     pub fn resume<D: Disk>(&mut self, context: &Context<'_, D>, now: Now) -> Result<(), TurnError> {
         self.sweep_temporary(context);
+        context.veil.learn(&self.state.batch);
+        self.hold_workspace(context)?;
         self.pay(context, now)?;
+        if let Some(by) = self.reopen.take() {
+            // What is done from now on was not undone.
+            let note = self.paths.undone();
+            context.disk.remove_file(&note).or_else(ignore_absent).map_err(BusError::of("remove", &note))?;
+            let reopened = Event::Reopened { by };
+            let applied = self.state.apply_event(&reopened, now.clock, now.wall);
+            debug_assert!(applied.is_ok(), "reopening names no task");
+            return self.commit(context, now, std::slice::from_ref(&reopened));
+        }
         if self.last_epoch.is_some() {
             return Ok(());
         }
@@ -140,19 +193,26 @@ impl Kept {
         &mut self,
         context: &Context<'_, D>,
         attention: &Attention,
-        elsewhere: Census,
+        bus: Surroundings,
         now: Now,
     ) -> Result<Turned, TurnError> {
         self.assert_in_place(context, attention)?;
         if self.is_ahead {
             self.fall_back(context, now)?;
         }
+        context.veil.learn(&self.state.batch);
+        self.hold_workspace(context)?;
         self.pay(context, now)?;
         if let Some((status, _)) = self.state.finished {
             return Ok(Turned { changed: false, finished: Some(status) });
         }
+        let early_before = self.early_records;
         let (mut observed, granted) = look::look(self, context, attention, now)?;
-        observed.elsewhere = elsewhere;
+        if observed.full_scan && self.early_records == early_before {
+            self.early_records = 0;
+        }
+        observed.elsewhere = bus.elsewhere;
+        observed.room = bus.room;
         if observed.full_scan {
             // Result beats death: whoever is about to be given up has its drop box looked at once more.
             for task in decide::condemned(&self.state, &self.pulses, now) {
@@ -160,6 +220,7 @@ impl Kept {
             }
         }
         observed.has_coming_specs = self.has_coming_specs();
+        self.live_before = self.state.live.len();
         let events = (context.heart)(&mut self.state, observed, &self.pulses, now);
         let changed = !events.is_empty();
         if changed {
@@ -175,11 +236,26 @@ impl Kept {
             self.owed = events;
             self.pay(context, now)?;
         }
+        work::leave_off(context, &self.paths, &self.state);
         for wish in granted {
             // Seen again after a crash, a granted wish asks for what is already so.
             context.disk.remove_file(&wish).or_else(ignore_absent).map_err(BusError::of("remove", &wish))?;
         }
         Ok(Turned { changed, finished: self.state.finished.map(|(status, _)| status) })
+    }
+
+    fn hold_workspace<D: Disk>(&mut self, context: &Context<'_, D>) -> Result<(), TurnError> {
+        if self.state.finished.is_some() {
+            return Ok(());
+        }
+        let held = handed::hold_workspace(context, &self.state, &mut self.workspace);
+        self.is_barred = held.is_err();
+        held
+    }
+
+    /// Whether another bus works in the workspace: then nothing is written there.
+    pub(super) fn is_barred(&self) -> bool {
+        self.is_barred
     }
 
     /// How this batch's running attempts do.
@@ -193,12 +269,8 @@ impl Kept {
     }
 
     /// Whether something may go on at once, without waiting for an event.
-    pub fn has_more(&self) -> bool {
-        let limit = self.state.batch.parallel_limit.map_or(usize::MAX, |limit| limit as usize);
-        self.state.finished.is_none()
-            && self.state.cancel.is_none()
-            && self.state.live.len() < limit
-            && self.state.ready.iter().any(|task| self.state.held_back_by(*task).is_none())
+    pub fn has_more(&self, room: usize) -> bool {
+        !self.not_launched.is_empty() || decide::has_room_to_begin(&self.state, room)
     }
 
     /// Files that may still be written, by task.
@@ -219,6 +291,13 @@ impl Kept {
 
     pub fn has_unsettled(&self) -> bool {
         !self.settling.is_empty()
+    }
+
+    /// In how many milliseconds an exit record is looked at again that was there before its runner's end: soon,
+    /// because a runner that wrote one ends at once, and ever later where somebody else did.
+    pub(super) fn early_record_ms(&self) -> Option<u64> {
+        let doublings = self.early_records.checked_sub(1)?.min(EARLY_RECORD_DOUBLINGS);
+        Some(EARLY_RECORD_MS << doublings)
     }
 
     /// A directory that was moved away or replaced is not worked in: nothing is decided until it is back.
@@ -261,7 +340,7 @@ impl Kept {
         context.assert_not_superseded()?;
         let stamp = Stamp { epoch: context.epoch, at: now.wall, clock: now.clock };
         if self.last_epoch.is_some_and(|epoch| epoch != context.epoch) {
-            let resumed = Event::Resumed { running: self.state.live.len() };
+            let resumed = Event::Resumed { running: self.live_before };
             let all: Vec<Event> = std::iter::once(resumed).chain(events.iter().cloned()).collect();
             self.journal.commit(context.disk, stamp, &all).map_err(TurnError::Commit)?;
         } else {
@@ -291,7 +370,12 @@ impl Kept {
             return Ok(());
         }
         for event in &self.owed {
-            act::perform(context, &self.paths, &self.state, event, now)?;
+            let failed = act::perform(context, &self.paths, &self.state, event, now)?;
+            if let (Some(why), Event::Launched { task, attempt, .. }) = (failed, event)
+                && let Some(task) = self.state.find_key(task)
+            {
+                self.not_launched.insert(task, (*attempt, why));
+            }
         }
         for event in std::mem::take(&mut self.owed) {
             if let Event::Offered { task, .. } = event
@@ -315,10 +399,14 @@ impl Kept {
         let attempt = self.state.tasks[task].live_attempt();
         if self.pulses.get(task).map(|pulse| pulse.attempt) != attempt {
             self.heartbeats.remove(&task);
+            self.progress.remove(&task);
         }
         match attempt {
             Some(attempt) => self.pulses.follow(task, attempt, now.clock),
             None => self.pulses.forget(task),
+        }
+        if self.not_launched.get(&task).is_some_and(|(out, _)| Some(*out) != attempt) {
+            self.not_launched.remove(&task);
         }
     }
 }
@@ -344,11 +432,25 @@ fn owed_after(state: &BatchState, entries: &[Entry]) -> Vec<Event> {
     if state.finished.is_some() {
         return last_turn;
     }
-    let offered = state.live.iter().filter_map(|task| match state.tasks[*task].phase {
-        Phase::Offered { attempt, .. } => Some(Event::Offered { task: state.key(*task).clone(), attempt }),
-        _ => None,
+    let offered = state.live.iter().filter_map(|ix| {
+        let (task, state_of) = (state.key(*ix).clone(), &state.tasks[*ix]);
+        match (&state_of.phase, &state_of.spec.crew) {
+            (Phase::Offered { attempt, .. }, _) => Some(Event::Offered { task, attempt: *attempt }),
+            // Launched again, it begins only if it never did.
+            (Phase::Running { attempt, .. }, Some(crew)) => Some(Event::Launched {
+                task,
+                attempt: *attempt,
+                agent: crew.agent.clone(),
+                launcher: crew.launcher.clone(),
+            }),
+            _ => None,
+        }
     });
-    let mut owed: Vec<Event> = offered.filter(|event| !last_turn.contains(event)).collect();
+    let works = state.handoff.iter().flat_map(|handoff| {
+        let preparing = handoff.preparing.then_some(Event::Preparing);
+        preparing.into_iter().chain(handoff.merging.map(|round| Event::Merging { round }))
+    });
+    let mut owed: Vec<Event> = offered.chain(works).filter(|event| !last_turn.contains(event)).collect();
     owed.extend(last_turn);
     owed
 }

@@ -3,20 +3,31 @@
 //! The one thing it moves is a valid result of the current attempt: collected by rename before the journal
 //! names it, so that the journal never names bytes that are not safe.
 
-use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use super::beats::look_at_heartbeats;
+use super::claims::{inline_of, read_claim};
 use super::kept::{Attention, Kept};
-use super::{Context, TurnError};
+use super::live_results::look_at_live_result;
+use super::runners::{look_at_exit, look_at_failed_launches, look_at_runners};
+use super::wishes::look_at_wishes;
+use super::work::look_at_work;
+use super::{Context, TurnError, handed};
 use crate::bus::disk::{BusError, Durability};
 use crate::bus::{self, BusName, Content, Disk};
-use crate::decide::{Checked, Now, Observed, ResultSeen, SignSeen, SpecSeen, WishSeen};
-use crate::format::{result, spec, take, wish};
+use crate::decide::{Checked, Now, Observed, ResultSeen, SignSeen, SpecSeen};
+use crate::format::{spec, take};
 use crate::model::event::Sign;
+use crate::model::handoff::Assignment;
+use crate::model::inspected::Inspected;
 use crate::model::state::{Phase, TaskIx};
-use crate::model::{Attempt, Claim, Defect, Place, TaskKey, Verdict};
+use crate::model::tree::TreePath;
+use crate::model::{Attempt, Claim, Defect, Finding, Grade, Place, Seconds, TaskKey, Verdict};
 use crate::verify;
+
+/// What a runner found: a line for each file of the outputs.
+const INSPECTED_BYTES_MAX: u64 = 256 << 20;
 
 /// Looks at the batch. Also returns the wishes that were read: they are removed once they are granted.
 pub(super) fn look<D: Disk>(
@@ -29,9 +40,13 @@ pub(super) fn look<D: Disk>(
     let mut granted = Vec::new();
     // Not forgotten until the turn is journaled: it may fail after a result was moved.
     for task in kept.unexamined.clone() {
+        if kept.state.tasks[task].awaits_exit() {
+            continue;
+        }
         look_at_collected(kept, context, task, now, &mut observed)?;
         look_at_result(kept, context, task, now, &mut observed)?;
     }
+    look_at_failed_launches(kept, &mut observed);
     match attention {
         Attention::Names(names) => {
             for name in names {
@@ -50,6 +65,7 @@ pub(super) fn look<D: Disk>(
                 look_at_name(kept, context, &entry.name, now, &mut observed)?;
             }
             look_at_wishes(kept, context, now, &mut observed, &mut granted)?;
+            look_at_runners(kept, context, now, &mut observed)?;
             look_at_heartbeats(kept, context, now, &mut observed)?;
         }
     }
@@ -82,6 +98,10 @@ fn look_at_known_name<D: Disk>(
 ) -> Result<(), TurnError> {
     match BusName::of(name) {
         BusName::Result(key) => match kept.state.find_key(&key) {
+            // With an attempt of ours, its exit record says when its result is judged.
+            Some(task) if kept.state.tasks[task].awaits_exit() => {
+                look_at_live_result(kept, context, task, now, observed)?;
+            }
             Some(task) => look_at_result(kept, context, task, now, observed)?,
             None => note_odd(kept, name, "a result for a task that this batch does not have"),
         },
@@ -89,12 +109,14 @@ fn look_at_known_name<D: Disk>(
         BusName::Spec(key) => look_at_spec(kept, context, key, now, observed)?,
         BusName::BadId { defect, .. } => refuse_bad_name(kept, context, name, &defect, now)?,
         BusName::Unknown => note_odd(kept, name, "not a file of the bus"),
+        BusName::Exit(key, attempt) => look_at_exit(kept, context, &key, attempt, now, observed)?,
+        BusName::Work(name) => look_at_work(kept, context, &name, observed)?,
         BusName::Heartbeat(_) | BusName::ResultError(_) | BusName::Own | BusName::Dropping => {}
     }
     Ok(())
 }
 
-fn note_odd(kept: &mut Kept, name: &OsStr, why: &str) {
+pub(super) fn note_odd(kept: &mut Kept, name: &OsStr, why: &str) {
     let shown = name.to_string_lossy().escape_debug().to_string();
     if !kept.odd_names.contains_key(&shown) {
         log::warn!("{}: {shown}: ignored: {why}", kept.paths.dir().display());
@@ -140,7 +162,11 @@ pub(super) fn look_at_result<D: Disk>(
         kept.held.insert(task);
         return Ok(());
     }
-    let settle = context.settings.settle;
+    // Where we know that no process of the agent is left, nobody is writing any more.
+    let (has_writer, settle) = match kept.state.tasks[task].is_ours() {
+        true => (None, Seconds(0.0)),
+        false => (has_writer, context.settings.settle),
+    };
     let identity = identity_of(&content);
     let content = match content {
         Content::Absent => return Ok(()),
@@ -154,7 +180,7 @@ pub(super) fn look_at_result<D: Disk>(
             note_odd(kept, path.file_name().unwrap_or_default(), &why);
             return Ok(());
         }
-        Content::Bytes { bytes, look } => match read_claim(kept, task, &bytes) {
+        Content::Bytes { bytes, look } => match read_claim(kept, context.veil, task, &bytes) {
             Ok(claim) if has_writer == Some(true) => {
                 if !kept.settling.is_at_rest(&path, look, now.clock, settle) {
                     return Ok(());
@@ -180,24 +206,8 @@ pub(super) fn look_at_result<D: Disk>(
             Ok(checked)
         }
     };
-    observed.results.push(ResultSeen { task, sha256: identity, content });
+    observed.results.push(ResultSeen { task, sha256: identity, content, inline: None });
     Ok(())
-}
-
-/// Reads a claim, and refuses one that speaks for another task.
-fn read_claim(kept: &Kept, task: TaskIx, bytes: &[u8]) -> Result<Claim, Vec<Defect>> {
-    let claim = result::read(bytes)?;
-    let spec = &kept.state.tasks[task].spec;
-    if spec.answers_to(&claim.task_id) {
-        return Ok(claim);
-    }
-    let message = format!("is '{}', but this is the drop box of '{}'", claim.task_id, spec.task_id);
-    Err(vec![Defect::field(
-        "wrong_task",
-        "task_id",
-        message,
-        format!("write \"task_id\": \"{}\"", spec.task_id),
-    )])
 }
 
 /// Takes the current attempt's result into its folder and looks at what it claims. A result for another
@@ -210,7 +220,10 @@ fn collect<D: Disk>(
 ) -> Result<Option<Checked>, TurnError> {
     let state = &kept.state.tasks[task];
     let current = match state.phase {
-        Phase::Offered { attempt, .. } | Phase::Running { attempt, .. }
+        Phase::Offered { attempt, .. }
+        | Phase::Running { attempt, .. }
+        | Phase::Ending { attempt, .. }
+        | Phase::Awaiting { attempt, .. }
             if claim.attempt.is_none_or(|said| said == attempt) =>
         {
             attempt
@@ -238,13 +251,62 @@ fn check<D: Disk>(
     let paths = kept.paths.attempt(&spec.key, attempt);
     let names_files = claim.files().next().is_some();
     let begun = if names_files { context.disk.look(&paths.spec()).ok().flatten() } else { None };
-    let scope = if spec.files_modified.is_empty() { None } else { read_scope(context, &paths) };
+    let has_scope = spec.assignment.is_none() && !spec.files_modified.is_empty();
+    let scope = if has_scope { read_scope(context, &paths) } else { None };
     let beginning = verify::Beginning {
         changed_ns: begun.map_or(0, |look| look.changed_ns),
         scope: scope.unwrap_or_default(),
     };
-    let verdict = verify::check_claim(context.disk, context.layout.root(), spec, &claim, &beginning);
+    let workspace = kept.state.batch.handoff.as_ref().map(|handoff| Path::new(&handoff.workspace));
+    let root = workspace.unwrap_or_else(|| context.layout.root());
+    let mut verdict = verify::check_claim(context.disk, root, spec, &claim, &beginning);
+    if let Some(assignment) = &spec.assignment {
+        let sources = kept.state.batch.handoff.as_ref();
+        let sources = sources.map(|handoff| handed::sources(handoff, &kept.state, assignment));
+        let ground = (root, sources.unwrap_or_default());
+        add_inspected(context, &paths, assignment, &claim, ground, &mut verdict);
+    } else if state_runs_gates(kept, task) {
+        let found = read_inspected(context, &paths).unwrap_or_default().findings;
+        verdict.findings.retain(|finding| !found.iter().any(|checked| checked.subject == finding.subject));
+        verdict.findings.extend(found);
+    }
     Checked { claim, verdict }
+}
+
+/// Whether the runner of this task decides gates; a task of an outsider's has none.
+fn state_runs_gates(kept: &Kept, task: TaskIx) -> bool {
+    let state = &kept.state.tasks[task];
+    state.is_ours() && state.spec.checked_gates(&kept.state.batch).next().is_some()
+}
+
+fn read_inspected<D: Disk>(context: &Context<'_, D>, paths: &bus::layout::AttemptPaths) -> Option<Inspected> {
+    match context.disk.read(&paths.inspected(), INSPECTED_BYTES_MAX) {
+        Ok(Content::Bytes { bytes, .. }) => serde_json::from_slice(&bytes).ok(),
+        _ => None,
+    }
+}
+
+/// What the runner of a handed-over attempt found, and what the agent says of the criteria that no command decided.
+fn add_inspected<D: Disk>(
+    context: &Context<'_, D>,
+    paths: &bus::layout::AttemptPaths,
+    assignment: &Assignment,
+    claim: &Claim,
+    (root, sources): (&Path, Vec<(TreePath, PathBuf)>),
+    verdict: &mut Verdict,
+) {
+    let inspected = read_inspected(context, paths).unwrap_or_else(|| {
+        let why = "what its runner found is gone; try it again";
+        Inspected {
+            findings: vec![Finding::new("outputs", Grade::Observed, false, why)],
+            ..Inspected::default()
+        }
+    });
+    verdict.touched_unclaimed.extend(verify::outputs::unclaimed(&inspected.changes, &sources, root, claim));
+    verdict.declared_untouched.extend(inspected.untouched);
+    verdict.findings.extend(inspected.findings);
+    let by_word = verify::criteria::by_word(&assignment.criteria, &verdict.findings, claim);
+    verdict.findings.extend(by_word);
 }
 
 fn read_scope<D: Disk>(context: &Context<'_, D>, paths: &bus::layout::AttemptPaths) -> Option<verify::Scope> {
@@ -255,7 +317,7 @@ fn read_scope<D: Disk>(context: &Context<'_, D>, paths: &bus::layout::AttemptPat
 }
 
 /// A result that was collected just before a crash is in the attempt's folder, and nobody knows of it yet.
-fn look_at_collected<D: Disk>(
+pub(super) fn look_at_collected<D: Disk>(
     kept: &mut Kept,
     context: &Context<'_, D>,
     task: TaskIx,
@@ -269,9 +331,11 @@ fn look_at_collected<D: Disk>(
     let path = kept.paths.attempt(kept.state.key(task), attempt).result();
     let content = context.disk.read(&path, bus::RESULT_BYTES_MAX).map_err(BusError::of("read", &path))?;
     let Content::Bytes { bytes, .. } = content else { return Ok(()) };
-    if let Ok(claim) = read_claim(kept, task, &bytes) {
+    if let Ok(claim) = read_claim(kept, context.veil, task, &bytes) {
+        let inline = inline_of(kept, context, task, &path, &bytes)?;
         let checked = check(kept, context, task, attempt, claim);
-        observed.results.push(ResultSeen { task, sha256: bus::sha256(&bytes), content: Ok(checked) });
+        let sha256 = bus::sha256(&bytes);
+        observed.results.push(ResultSeen { task, sha256, content: Ok(checked), inline });
     }
     Ok(())
 }
@@ -353,66 +417,16 @@ fn read_spec<D: Disk>(
     for warning in &dropped.warnings {
         log::warn!("task-{key}: {warning}");
     }
-    if dropped.task.command.is_some() && !context.settings.request_commands_always {
+    if dropped.task.brings_a_command() && !context.settings.request_commands_always {
+        let field = if dropped.task.command.is_some() { "command" } else { "shell" };
         return Err(vec![Defect::field(
             "command_not_allowed",
-            "command",
+            field,
             "a dropped spec may not bring a command",
             "name an agent of the settings, or set request_commands = \"always\"",
         )]);
     }
     Ok(dropped.task)
-}
-
-fn look_at_wishes<D: Disk>(
-    kept: &mut Kept,
-    context: &Context<'_, D>,
-    now: Now,
-    observed: &mut Observed,
-    granted: &mut Vec<PathBuf>,
-) -> Result<(), TurnError> {
-    let dir = kept.paths.control();
-    let listed = match context.disk.list(&dir) {
-        Ok(listed) => listed,
-        Err(error) if bus::disk::is_absent(&error) => return Ok(()),
-        // Somebody put something else there: then there are no wishes.
-        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(()),
-        Err(error) => return Err(BusError::of("list", &dir)(error).into()),
-    };
-    let is_wish = |name: &OsString| name.to_str().is_some_and(|name| !bus::layout::is_dropping(name));
-    for entry in listed.into_iter().filter(|entry| is_wish(&entry.name)) {
-        let path = dir.join(&entry.name);
-        let content = context.disk.read(&path, bus::NOTE_BYTES_MAX).map_err(BusError::of("read", &path))?;
-        let (read, look) = match content {
-            Content::Absent | Content::Changing => continue,
-            Content::Bytes { bytes, look } => (wish::read(&bytes), Some(look)),
-            other => (Err(vec![unreadable(&other, bus::NOTE_BYTES_MAX)]), None),
-        };
-        match read {
-            Ok(wish) if !is_about_this_batch(kept, &wish) => {
-                let message = "this batch has no such task";
-                let defect = Defect::field("unknown_task", "task", message, "`wk status` lists the tasks");
-                bus::quarantine::refuse(context.disk, context.layout, &path, &[defect], now.wall)?;
-            }
-            Ok(wish) => {
-                observed.wishes.push(WishSeen { task: wish.task, by: wish.by, why: wish.why });
-                granted.push(path);
-            }
-            Err(defects) => {
-                let has_writer = context.disk.has_writer(&path);
-                let settle = context.settings.settle;
-                if look.is_none() || kept.settling.is_settled(&path, look, has_writer, now.clock, settle) {
-                    kept.settling.forget(&path);
-                    bus::quarantine::refuse(context.disk, context.layout, &path, &defects, now.wall)?;
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-fn is_about_this_batch(kept: &Kept, wish: &wish::Wish) -> bool {
-    wish.task.as_ref().is_none_or(|task| kept.state.find(task.as_str()).is_some())
 }
 
 /// What names the content in the journal: the hash of bytes, or what kept them from being read.

@@ -4,30 +4,45 @@
 //! not on the disk, bar when each heartbeat was last seen to change.
 
 pub mod act;
+pub mod afterwards;
 mod beats;
+mod claims;
 pub mod clock;
+mod deliver;
+mod handed;
 mod inbox;
 pub mod kept;
+mod launch;
+mod live_results;
 mod look;
+mod objections;
 pub mod pass;
 pub mod project;
 pub mod run;
+mod runners;
 mod settle;
+mod wishes;
+pub mod work;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::Path;
 
+use crate::agent::runners::Runners;
+use crate::agent::surroundings::LocalSurroundings;
+use crate::agent::veil::Veil;
 use crate::bus::disk::BusError;
 use crate::bus::journal::JournalError;
 use crate::bus::{Disk, Layout, Look, layout, lease};
 use crate::decide::{self, Census, Now, Observed, Pulses};
+use crate::format::agents::{template_warnings, type_warnings};
+use crate::intake;
 use crate::model::event::BatchStatus;
 use crate::model::state::{BatchState, FoldError};
 use crate::model::{BatchId, Epoch, Event, Settings, Tick};
 pub use inbox::{Accepted, Refusal};
-pub use kept::{Attention, Kept};
+pub use kept::{Attention, Kept, Surroundings};
 
 /// The heart as a value, so that the simulator can plant a bug in it and see it caught.
 pub type Heart = fn(&mut BatchState, Observed, &Pulses, Now) -> Vec<Event>;
@@ -37,6 +52,10 @@ pub struct Context<'a, D: Disk> {
     pub disk: &'a D,
     pub layout: &'a Layout,
     pub settings: &'a Settings,
+    pub runners: &'a dyn Runners,
+    /// What agents say is written down through it.
+    pub veil: &'a Veil,
+    workshop: &'a work::Workshop,
     pub epoch: Epoch,
     epoch_seen: &'a Cell<Option<Look>>,
     pub heart: Heart,
@@ -137,6 +156,10 @@ pub struct Watcher<D: Disk> {
     disk: D,
     layout: Layout,
     settings: Settings,
+    runners: Box<dyn Runners>,
+    veil: Veil,
+    workshop: work::Workshop,
+    around: Box<dyn intake::Surroundings>,
     epoch: Epoch,
     /// How the epoch's file looked when it last held our own number.
     epoch_seen: Cell<Option<Look>>,
@@ -154,15 +177,30 @@ pub struct Watcher<D: Disk> {
 
 impl<D: Disk> Watcher<D> {
     /// Raises the epoch and takes over whatever is under way. The caller holds the bus's lock.
-    pub fn open(disk: D, layout: Layout, settings: Settings, now: Now) -> Result<Self, TurnError> {
+    pub fn open(
+        disk: D,
+        layout: Layout,
+        settings: Settings,
+        runners: Box<dyn Runners>,
+        now: Now,
+    ) -> Result<Self, TurnError> {
         for dir in layout.directories() {
             disk.make_dirs(&dir).map_err(BusError::of("make", &dir))?;
         }
         let epoch = lease::raise_epoch(&disk, &layout)?;
+        let veil = Veil::new(&settings);
+        let templates = settings.agents.named.values().flat_map(template_warnings);
+        for warning in templates.chain(type_warnings(&settings.agents)) {
+            log::warn!("{warning}");
+        }
         let mut watcher = Watcher {
+            around: Box::new(LocalSurroundings::of(&layout)),
             disk,
             layout,
             settings,
+            runners,
+            veil,
+            workshop: work::Workshop::default(),
             epoch,
             epoch_seen: Cell::new(None),
             heart: decide::decide,
@@ -191,6 +229,12 @@ impl<D: Disk> Watcher<D> {
         self
     }
 
+    /// Shows requests another machine than this one. For the simulator, whose disk is not real either.
+    pub fn with_surroundings(mut self, around: Box<dyn intake::Surroundings>) -> Self {
+        self.around = around;
+        self
+    }
+
     pub fn disk(&self) -> &D {
         &self.disk
     }
@@ -214,6 +258,9 @@ impl<D: Disk> Watcher<D> {
             disk: &self.disk,
             layout: &self.layout,
             settings: &self.settings,
+            runners: &*self.runners,
+            veil: &self.veil,
+            workshop: &self.workshop,
             epoch: self.epoch,
             epoch_seen: &self.epoch_seen,
             heart: self.heart,
@@ -224,6 +271,7 @@ impl<D: Disk> Watcher<D> {
     pub fn turn(&mut self, focus: &Focus, now: Now) -> Result<TurnReport, TurnError> {
         let mut report = TurnReport::default();
         self.context().assert_not_superseded()?;
+        self.runners.reap();
         if focus.full || focus.intake {
             self.take_in(now, &mut report)?;
             self.find_batches(now)?;
@@ -231,7 +279,8 @@ impl<D: Disk> Watcher<D> {
         let ids: Vec<BatchId> = if focus.full {
             self.batches.keys().cloned().collect()
         } else {
-            let more = self.batches.iter().filter(|(_, kept)| kept.has_more()).map(|(id, _)| id);
+            let room = self.room();
+            let more = self.batches.iter().filter(|(_, kept)| kept.has_more(room)).map(|(id, _)| id);
             let due =
                 self.batches.iter().filter(|(_, kept)| decide::is_due(&kept.state, now)).map(|(id, _)| id);
             let mut ids: Vec<BatchId> = focus.names.keys().chain(more).chain(due).cloned().collect();
@@ -250,8 +299,31 @@ impl<D: Disk> Watcher<D> {
         }
         let deadlines = self.batches.values().filter_map(|kept| decide::next_deadline(&kept.state, now));
         report.next_deadline = deadlines.min();
-        report.again |= self.batches.values().any(Kept::has_more);
+        let room = self.room();
+        // A batch whose turn just failed waits like everybody else.
+        let is_degraded = |id: &BatchId| report.degraded.iter().any(|(degraded, _)| degraded == id);
+        let has_more = self.batches.iter().any(|(id, kept)| !is_degraded(id) && kept.has_more(room));
+        report.again |= has_more;
         Ok(report)
+    }
+
+    /// Whether nothing is under way, and nothing in the inbox waits until it is settled.
+    pub fn is_idle(&self) -> bool {
+        self.batches.is_empty() && !self.has_unsettled_intake()
+    }
+
+    /// Whether nothing more happens before a person has said something, about every batch that is left.
+    pub fn awaits_people(&self) -> bool {
+        let mut batches = self.batches.values();
+        !self.batches.is_empty()
+            && batches.all(|kept| kept.state.awaits_a_person())
+            && !self.has_unsettled_intake()
+    }
+
+    /// How many more attempts of ours the bus has room for.
+    fn room(&self) -> usize {
+        let started: usize = self.batches.values().map(|kept| kept.state.started).sum();
+        (self.settings.max_running as usize).saturating_sub(started)
     }
 
     fn turn_batch(
@@ -262,12 +334,14 @@ impl<D: Disk> Watcher<D> {
         now: Now,
         report: &mut TurnReport,
     ) -> Result<(), TurnError> {
+        let room = self.room();
         let Some(mut kept) = self.batches.remove(id) else { return Ok(()) };
+        let surroundings = Surroundings { elsewhere, room };
         let attention = match focus.full {
             true => Attention::Full,
             false => Attention::Names(focus.names.get(id).cloned().unwrap_or_default()),
         };
-        match kept.turn(&self.context(), &attention, elsewhere, now) {
+        match kept.turn(&self.context(), &attention, surroundings, now) {
             Ok(turned) => {
                 report.changed |= turned.changed;
                 report.again |= turned.changed && !kept.unexamined.is_empty();

@@ -1,11 +1,12 @@
 //! `wk watch --once`: one pass, for cron. What it saw is kept for the next pass, so that the 60-second rule
 //! holds across passes of one boot.
 
-use super::clock::{self, ActiveClock, ClockFile, SeenBeat};
+use super::clock::{self, ClockFile, SeenBeat};
 use super::{Focus, TurnError, TurnReport, Watcher};
 use crate::bus::disk::WireLook;
 use crate::bus::{Disk, Layout, Look, platform};
 use crate::decide::{Now, Pulse};
+use crate::model::clock::ActiveClock;
 use crate::model::{Tick, WallTime};
 
 /// Most turns of one pass: each one does all it can, so only a flood of new files needs many.

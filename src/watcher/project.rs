@@ -6,10 +6,11 @@ use std::collections::HashMap;
 
 use super::Watcher;
 use super::kept::{self, Kept};
+use crate::agent::launcher::Session;
 use crate::bus::{Content, Disk, Durability, PLAN_BYTES_MAX, layout};
 use crate::decide::Now;
 use crate::model::BatchId;
-use crate::model::state::Phase;
+use crate::model::state::{Phase, TaskIx};
 use crate::outcome::ledger;
 use crate::view::snapshot::{Live, LiveTask, Mode, Snapshot};
 
@@ -39,6 +40,15 @@ impl<D: Disk> Watcher<D> {
             if let Some(snapshot) = self.snapshot(id, mode, now) {
                 self.write_projection(&kept.paths.status(), &snapshot.status_json());
             }
+        }
+        self.project_workspaces(mode, now);
+    }
+
+    /// Writes what clients of handed-over batches find in their workspaces.
+    pub fn project_workspaces(&self, mode: Mode, now: Now) {
+        let handed_over = |kept: &&Kept| kept.state.batch.handoff.is_some() && !kept.is_barred();
+        for kept in self.batches.values().filter(handed_over) {
+            super::deliver::show_status(self.disk(), &kept.state, &live_of(kept, mode, now), now.wall);
         }
     }
 
@@ -104,6 +114,7 @@ pub fn live_of(kept: &Kept, mode: Mode, now: Now) -> Live {
                 progress_age_ms: if pulse.has_beaten { age(pulse.progress_since) } else { None },
                 spec_path: is_offered
                     .then(|| kept.paths.spec(kept.state.key(task)).to_string_lossy().into_owned()),
+                session: session_of(kept, task),
                 ..LiveTask::default()
             },
         );
@@ -116,6 +127,13 @@ pub fn live_of(kept: &Kept, mode: Mode, now: Now) -> Live {
     }
     let warnings = kept.odd_names.iter().map(|(name, why)| format!("{name}: {why}")).collect();
     Live { mode, tasks, warnings }
+}
+
+/// Only clients of handed-over batches look for it, so nobody else pays for the look.
+fn session_of(kept: &Kept, task: TaskIx) -> Option<String> {
+    kept.state.batch.handoff.as_ref()?;
+    let attempt = kept.state.tasks[task].tries.last()?.attempt;
+    Session::of(&kept.paths.attempt(kept.state.key(task), attempt)).map(|session| session.name)
 }
 
 #[cfg(test)]

@@ -5,24 +5,31 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use super::clock::{self, ActiveClock};
+use super::clock;
 use super::{Focus, Kept, TurnError, TurnReport, Watcher, pass};
+use crate::agent::runners::Runners;
 use crate::bus::wake::{Hints, Wake};
 use crate::bus::{Disk, RealDisk, layout, platform};
 use crate::decide::{Now, is_over_its_limit};
+use crate::model::BatchId;
+use crate::model::clock::ActiveClock;
 use crate::model::state::Phase;
-use crate::model::{BatchId, WallTime};
 use crate::view::snapshot::Mode;
 
 /// Shortest time between two full scans.
 const SCAN_LEAST_MS: u64 = 20;
 /// Longest, however costly a scan is.
 const SCAN_MOST_MS: u64 = 30_000;
+/// From so many agents of ours on, ends are gathered for so long.
+const GATHER_FROM: usize = 3;
+const GATHER_MS: u64 = 1;
 /// A scan while tasks run may take a fiftieth of the time, an idle one a two-thousandth.
 const RUNNING_SHARE: u64 = 50;
 const IDLE_SHARE: u64 = 2_000;
 /// Between two projections of live progress.
 const PROJECTION_LEAST_MS: u64 = 1_000;
+/// A workspace shows every change at once, unless that would take more than a twentieth of the time.
+const WORKSPACES_SHARE: u64 = 20;
 /// Between two notes of how far active time has come.
 const CLOCK_NOTE_MS: u64 = 5_000;
 /// Before the next try when the disk is full or read-only.
@@ -38,20 +45,18 @@ pub struct Session {
     /// Directories that may become batches, and whose events are waited for.
     expected: BTreeSet<BatchId>,
     next_projection_ms: u64,
+    next_workspaces_ms: u64,
     next_clock_note_ms: u64,
     is_dirty: bool,
+    /// Something has changed that the workspaces do not show yet.
+    is_news: bool,
     /// The last turn failed for want of something that agents want too.
     is_starved: bool,
     /// A face that draws wants a turn now and then, whatever happens.
     pub longest_wait_ms: u64,
 }
 
-/// The present, for people.
-#[expect(clippy::disallowed_methods, reason = "the one place that asks for the time")]
-pub fn wall_now() -> WallTime {
-    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    WallTime(since_1970.map_or(0, |span| span.as_millis() as i64))
-}
+pub use crate::bus::platform::wall_now;
 
 impl Session {
     /// Opens the bus for a watcher. The caller holds the lock.
@@ -59,11 +64,12 @@ impl Session {
         disk: RealDisk,
         layout: crate::bus::Layout,
         settings: crate::model::Settings,
+        runners: Box<dyn Runners>,
     ) -> Result<Session, TurnError> {
         let (mut clock, _) = pass::resume_clock(&disk, &layout, false);
         let now = Now { clock: clock.now(), wall: wall_now() };
         let mut wake = Wake::new(settings.events);
-        let watcher = Watcher::open(disk, layout, settings, now)?;
+        let watcher = Watcher::open(disk, layout, settings, runners, now)?;
         clock.catch_up(watcher.latest_clock());
         wake.watch(&watcher.layout().inbox());
         wake.watch(&watcher.layout().tasks());
@@ -75,8 +81,10 @@ impl Session {
             scan_cost_us: 0,
             expected: BTreeSet::new(),
             next_projection_ms: 0,
+            next_workspaces_ms: 0,
             next_clock_note_ms: 0,
             is_dirty: true,
+            is_news: true,
             is_starved: false,
             longest_wait_ms: u64::MAX,
         })
@@ -144,12 +152,16 @@ impl Session {
             let settle_ms = self.watcher.settings().settle.millis() / 2;
             self.next_scan_ms = self.next_scan_ms.min(ended_ms + settle_ms.max(SCAN_LEAST_MS));
         }
+        if let Some(soon_ms) = self.watcher.batches.values().filter_map(Kept::early_record_ms).min() {
+            self.next_scan_ms = self.next_scan_ms.min(ended_ms + soon_ms);
+        }
         let has_new_watch = self.watch_directories(&report);
         if has_new_watch {
             // What came before the watch made no event.
             self.next_scan_ms = ended_ms;
         }
         self.is_dirty |= report.changed || !report.finished.is_empty();
+        self.is_news |= report.changed;
         self.project(ended_ms);
         Ok(report)
     }
@@ -163,9 +175,16 @@ impl Session {
             true => self.next_projection_ms.saturating_sub(before_ms).max(1),
             false => u64::MAX,
         };
+        let until_workspaces = match self.is_news {
+            true => self.next_workspaces_ms.saturating_sub(before_ms).max(1),
+            false => u64::MAX,
+        };
+        let until_projection = until_projection.min(until_workspaces);
         let planned = until_scan.min(until_deadline).min(until_projection).min(self.longest_wait_ms);
-        let hints =
-            if planned == 0 { Hints::default() } else { self.wake.wait(Duration::from_millis(planned)) };
+        let hints = match planned {
+            0 => Hints::default(),
+            _ => self.wake.wait(Duration::from_millis(planned), self.gather_ms()),
+        };
         if self.is_starved {
             // Nothing could be decided, so the time counts for nobody.
             self.clock.skip_to(platform::monotonic_ms());
@@ -179,6 +198,13 @@ impl Session {
         hints
     }
 
+    /// Where several agents of ours run at once, their ends come in crowds: one sync then serves several. Where
+    /// one waits for the other, nothing is gained by waiting.
+    fn gather_ms(&self) -> u64 {
+        let started: usize = self.watcher.batches.values().map(|kept| kept.state.started).sum();
+        if started >= GATHER_FROM { GATHER_MS } else { 0 }
+    }
+
     /// How long until the next look at everything: short while tasks run, longer when idle or costly.
     fn scan_interval_ms(&self) -> u64 {
         let settings = self.watcher.settings();
@@ -188,7 +214,10 @@ impl Session {
             for &task in &kept.state.live {
                 let task = &kept.state.tasks[task];
                 let limits = &task.spec.limits;
-                let is_at_work = matches!(task.phase, Phase::Running { .. } | Phase::Claimed { .. });
+                let is_at_work = matches!(
+                    task.phase,
+                    Phase::Running { .. } | Phase::Claimed { .. } | Phase::Ending { .. }
+                );
                 is_running |= is_at_work;
                 if is_at_work || limits.start_timeout_was_set {
                     let limit = limits.heartbeat_timeout.0.min(limits.start_timeout.0).min(limits.timeout.0);
@@ -237,6 +266,12 @@ impl Session {
     }
 
     fn project(&mut self, now_ms: u64) {
+        if self.is_news && now_ms >= self.next_workspaces_ms {
+            self.watcher.project_workspaces(self.mode(), self.now());
+            self.is_news = false;
+            let ended_ms = platform::monotonic_ms();
+            self.next_workspaces_ms = ended_ms + (ended_ms - now_ms) * WORKSPACES_SHARE;
+        }
         if now_ms >= self.next_projection_ms && (self.is_dirty || self.has_beats()) {
             self.watcher.project_status(self.mode(), self.now());
             if self.is_dirty {

@@ -13,7 +13,7 @@ use super::agents::{self, Unfinished, Yard};
 use super::reference::{PARTS, SETTINGS, SHARED_FILE, plan};
 
 /// Far more than any run needs: reached only where something hangs.
-const RUN_LIMIT: Duration = Duration::from_secs(30);
+const RUN_LIMIT: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 const SIGKILL: i32 = 9;
 

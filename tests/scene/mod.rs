@@ -22,7 +22,7 @@ pub use agent::{Agent, FAILED, SUCCESS};
 pub use process::{Process, Ran};
 
 /// How long a scene waits for what must come, on a machine that is busy with other scenes.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Settings under which nothing takes long. A scene that is about one of them sets it anew.
 const QUICK: &[&str] = &[
@@ -36,13 +36,22 @@ const QUICK: &[&str] = &[
 
 /// A project with a bus.
 pub struct Bus {
+    /// Gone with everything below it when the scene ends.
     dir: tempfile::TempDir,
+    root: PathBuf,
 }
 
 impl Bus {
     /// A bus with its directories and nothing on it.
     pub fn new() -> Bus {
-        let bus = Bus { dir: tempfile::tempdir().unwrap() };
+        Bus::below("")
+    }
+
+    /// A bus in a directory with this name, in one of its own.
+    pub fn below(name: &str) -> Bus {
+        let dir = tempfile::tempdir().unwrap();
+        let root = if name.is_empty() { dir.path().to_owned() } else { dir.path().join(name) };
+        let bus = Bus { dir, root };
         for name in ["inbox", "tasks", "batches", "completed-batches", "quarantine"] {
             std::fs::create_dir_all(bus.path(name)).unwrap();
         }
@@ -51,7 +60,7 @@ impl Bus {
 
     /// The directory that holds `.ce`.
     pub fn root(&self) -> &Path {
-        self.dir.path()
+        &self.root
     }
 
     /// A path on the bus.
@@ -131,7 +140,8 @@ impl Bus {
         Process::start(self.with_settings(verb, settings))
     }
 
-    fn with_settings(&self, verb: &[&str], settings: &[&str]) -> Command {
+    /// A verb with quick settings and these ones, ready to be started.
+    pub fn with_settings(&self, verb: &[&str], settings: &[&str]) -> Command {
         let mut command = self.command(verb);
         for setting in QUICK.iter().chain(settings) {
             command.args(["--set", setting]);

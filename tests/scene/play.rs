@@ -11,22 +11,34 @@
 //! | `take 1` | somebody's take file |
 //! | `done 1`, `failed 1`, `done 1#2` | a result, for an attempt if it says so |
 //! | `wrong 1` | a settled file in the drop box that is no result |
-//! | `cancel`, `cancel 1` | a wish |
+//! | `cancel`, `cancel 1`, `kill 1`, `retry`, `retry 1`, `pause`, `resume`, `resolve` | a wish |
+//! | `prepared`, `unprepared`, `merged 1`, `conflict 1`, `unmerged 1` | work for the whole batch is done: its round |
+//! | `exit 1 0`, `exit 1 timeout` | the exit record of an agent of ours |
+//! | `gone 1`, `reboot 1`, `orphans 1`, `unknown 1`, `unlaunched 1` | what else is found of its runner |
+//! | `room 0` | how many more attempts the bus has room for |
 //! | `spec 3 <- 2`, `badspec 3` | a spec dropped into an open batch |
 //! | `turn` | a turn without a scan |
 
 use std::sync::Arc;
 
 use watchkeeper::decide::{
-    Checked, Glance, Now, Observed, Pulses, ResultSeen, SignSeen, SpecSeen, WishSeen, decide,
+    Asked, Checked, Found, Glance, Now, Observed, Pulses, ResultSeen, RunnerSeen, SignSeen, SpecSeen,
+    WishSeen, WorkSeen, decide,
 };
 use watchkeeper::format::spec;
 use watchkeeper::intake;
+use watchkeeper::model::agent::Crew;
 use watchkeeper::model::claim::{Claim, ClaimStatus};
 use watchkeeper::model::event::{LateBecause, Sign};
+use watchkeeper::model::exit::{Resource, Stopped};
+use watchkeeper::model::handoff::{
+    ConflictResolution, Dialect, Handoff, MergeKind, MergeOutcome, MergeStatus, MergeStrategy,
+    MergeValidation, Prepared,
+};
 use watchkeeper::model::state::{BatchState, Phase};
 use watchkeeper::model::{
-    Attempt, Batch, BatchId, Defect, Event, Origin, Place, Settings, TaskKey, Tick, Verdict, WallTime,
+    Attempt, Batch, BatchId, Defect, Event, Exit, Origin, Place, Seconds, Settings, TaskKey, Tick, Verdict,
+    WallTime,
 };
 
 use super::plan;
@@ -35,6 +47,48 @@ use super::plan;
 #[track_caller]
 pub fn check(graph: &str, script: &str) {
     Play::new(batch(graph)).perform(script);
+}
+
+/// Plays a script on a planned batch whose tasks an agent of ours does.
+#[track_caller]
+pub fn check_ours(graph: &str, script: &str) {
+    let mut batch = batch(graph);
+    for task in &mut batch.tasks {
+        task.crew = Some(Crew { agent: "smoke".to_owned(), launcher: "process".to_owned() });
+    }
+    Play::new(batch).perform(script);
+}
+
+/// Plays a script on a handed-over batch.
+#[track_caller]
+pub fn check_handed_over(graph: &str, script: &str) {
+    let mut batch = batch(graph);
+    batch.origin = Origin::Handoff;
+    batch.handoff = Some(handoff());
+    for task in &mut batch.tasks {
+        task.crew = Some(Crew { agent: "smoke".to_owned(), launcher: "process".to_owned() });
+    }
+    Play::new(batch).perform(script);
+}
+
+fn handoff() -> Handoff {
+    Handoff {
+        dialect: Dialect::ExecutionRequest,
+        workspace: "/w".to_owned(),
+        bus: None,
+        checkpoint: true,
+        verify: true,
+        merge: MergeStrategy {
+            kind: MergeKind::FileMerge,
+            conflict_resolution: ConflictResolution::ManualReview,
+            validation: MergeValidation::default(),
+            priority: Vec::new(),
+        },
+        checks: Vec::new(),
+        required_artifacts: Vec::new(),
+        log_level: None,
+        request_timestamp: None,
+    }
 }
 
 /// Plays a script on an open batch: its tasks come as specs.
@@ -93,7 +147,7 @@ impl Play {
     }
 
     fn turn(&mut self, actions: &str, now: Now) -> Vec<String> {
-        let mut observed = Observed::default();
+        let mut observed = Observed { room: 64, ..Observed::default() };
         for action in actions.split(',') {
             self.act(action.trim(), now, &mut observed);
         }
@@ -117,11 +171,27 @@ impl Play {
                 observed.signs.extend(names.iter().map(|name| self.sign(name, sign.clone())));
             }
             "done" | "failed" | "wrong" => observed.results.push(self.result(verb, names[0])),
-            "cancel" => observed.wishes.push(WishSeen {
+            "cancel" | "kill" | "retry" | "pause" | "resume" | "resolve" => observed.wishes.push(WishSeen {
+                asked: match verb {
+                    "kill" => Asked::Kill,
+                    "retry" => Asked::Retry,
+                    "pause" => Asked::Pause,
+                    "resume" => Asked::Resume,
+                    "resolve" => Asked::Resolve,
+                    _ => Asked::Cancel,
+                },
                 task: names.first().map(|name| TaskKey::parse(name).unwrap()),
                 by: "sam".to_owned(),
                 why: None,
+                choices: watchkeeper::model::handoff::Choices::new(),
             }),
+            "exit" | "gone" | "reboot" | "orphans" | "unknown" | "unlaunched" => {
+                observed.runners.push(self.runner(verb, &names));
+            }
+            "prepared" | "unprepared" | "merged" | "conflict" | "unmerged" => {
+                observed.works.push(work_of(verb, &names));
+            }
+            "room" => observed.room = names[0].parse().unwrap(),
             "spec" | "badspec" => observed.specs.push(spec_of(verb, &names)),
             other => panic!("nobody knows how to {other}"),
         }
@@ -160,20 +230,60 @@ impl Play {
             task_id: name.to_owned(),
             status: if verb == "done" { ClaimStatus::Success } else { ClaimStatus::Failure },
             attempt,
-            files_created: Vec::new(),
-            files_modified: Vec::new(),
-            commits: Vec::new(),
-            prps_generated: Vec::new(),
-            errors: Vec::new(),
-            tokens_used: None,
-            elapsed_seconds: None,
+            ..Claim::default()
         };
         let content = match verb {
             "wrong" => Err(vec![defect("not_json")]),
             _ => Ok(Checked { claim, verdict: Verdict::default() }),
         };
         let task = self.state.find(name).expect("a known task");
-        ResultSeen { task, sha256: format!("{:064}", self.results), content }
+        ResultSeen { task, sha256: format!("{:064}", self.results), content, inline: None }
+    }
+
+    /// `exit NAME 0`, `exit NAME signal`, `exit NAME timeout|asked|lingered|hangup`, or how else a runner is found.
+    fn runner(&self, verb: &str, names: &[&str]) -> RunnerSeen {
+        let task = self.state.find(names[0]).expect("a known task");
+        let attempt = self.state.tasks[task].live_attempt().expect("an attempt that is out");
+        let found = match verb {
+            "exit" => Found::Exited(Box::new(self.exit(task, attempt, names[1]))),
+            "gone" => Found::Gone { rebooted: false },
+            "reboot" => Found::Gone { rebooted: true },
+            "orphans" => Found::Orphans,
+            "unknown" => Found::Unknown { why: "no /proc".to_owned(), suspects: Vec::new() },
+            _ => Found::NotLaunched { why: "no such program".to_owned() },
+        };
+        RunnerSeen { task, attempt, found }
+    }
+
+    fn exit(&self, task: usize, attempt: Attempt, how: &str) -> Exit {
+        let stopped = match how {
+            "timeout" => Some(Stopped::Timeout { limit: Seconds(5.0) }),
+            "memory" => Some(Stopped::Limit { what: Resource::MemoryMb, limit: 64 }),
+            "asked" => Some(Stopped::Asked { why: "no heartbeat".to_owned() }),
+            "lingered" => Some(Stopped::Lingered),
+            "hangup" => Some(Stopped::HungUp),
+            _ => None,
+        };
+        Exit {
+            task: self.state.key(task).clone(),
+            attempt,
+            exit_code: how.parse().ok(),
+            signal: (how == "signal").then_some(9),
+            stopped,
+            started_at: WallTime(0),
+            ended_at: WallTime(0),
+            wall_seconds: 0.0,
+            cpu_seconds: 0.0,
+            peak_memory_kb: 0,
+            redacted: 0,
+            cost_usd: None,
+            result_by_runner: false,
+            no_result: None,
+            warnings: Vec::new(),
+            produced: Vec::new(),
+            inspected_sha256: None,
+            session: None,
+        }
     }
 
     /// As the watcher does after each turn.
@@ -192,6 +302,21 @@ impl Play {
 
 fn defect(rule: &str) -> Defect {
     Defect::new(rule, Place::LineColumn(1, 1), "is not JSON", "write JSON")
+}
+
+fn work_of(verb: &str, names: &[&str]) -> WorkSeen {
+    let round = || names[0].parse().expect("the round");
+    let merged = |status| {
+        let outcome = Box::new(MergeOutcome::without_result(status, "told"));
+        WorkSeen::Merged { round: round(), outcome }
+    };
+    match verb {
+        "prepared" => WorkSeen::Prepared(Prepared::default()),
+        "unprepared" => WorkSeen::NotPrepared { why: "the disk is full".to_owned() },
+        "merged" => merged(MergeStatus::Success),
+        "conflict" => merged(MergeStatus::AwaitsResolution),
+        _ => merged(MergeStatus::Failure),
+    }
 }
 
 fn spec_of(verb: &str, names: &[&str]) -> SpecSeen {
@@ -217,7 +342,16 @@ fn tell(event: &Event) -> String {
             Sign::Take { by } => format!("started {task}#{attempt} by {by}"),
             Sign::Beat => format!("started {task}#{attempt}"),
             Sign::Result => format!("started {task}#{attempt} late"),
+            Sign::Launch { agent, .. } => format!("started {task}#{attempt} as {agent}"),
         },
+        Event::Launched { task, attempt, agent, .. } => format!("launched {task}#{attempt} as {agent}"),
+        Event::Exited { exit } => format!("exited {}#{}", exit.task, exit.attempt),
+        Event::Ending { task, attempt, because } => format!("ending {task}#{attempt}: {because}"),
+        Event::Unconfirmed { task, attempt, why, .. } => format!("unconfirmed {task}#{attempt}: {why}"),
+        Event::RetryAsked { task, by, .. } => format!("retry of {task} asked by {by}"),
+        Event::PauseAsked { by, .. } => format!("pause asked by {by}"),
+        Event::ResumeAsked { by } => format!("resume asked by {by}"),
+        Event::Reopened { by } => format!("reopened by {by}"),
         Event::ResultRefused { task, attempt, .. } => format!("refused {task}#{attempt}"),
         Event::Collected { task, attempt, unfenced: false, .. } => format!("collected {task}#{attempt}"),
         Event::Collected { task, attempt, unfenced: true, .. } => format!("unfenced {task}#{attempt}"),
@@ -231,12 +365,20 @@ fn tell(event: &Event) -> String {
             LateBecause::Settled => format!("late {task}: settled"),
             LateBecause::OtherAttempt { current } => format!("late {task}: {current} is out"),
             LateBecause::BetweenAttempts => format!("late {task}: between attempts"),
+            LateBecause::Ending => format!("late {task}: ending"),
+            LateBecause::NotTheFirst => format!("late {task}: not the first"),
         },
         Event::SelfSuspected { silent, until, .. } => {
             let silent: Vec<&str> = silent.iter().map(TaskKey::as_str).collect();
             format!("doubts {} until {}", silent.join(" "), until.0 as f64 / 1000.0)
         }
         Event::CancelAsked { by, .. } => format!("cancel asked by {by}"),
+        Event::Preparing => "preparing".to_owned(),
+        Event::Prepared { .. } => "prepared".to_owned(),
+        Event::NotPrepared { why } => format!("not prepared: {why}"),
+        Event::Merging { round } => format!("merging in round {round}"),
+        Event::Merged { round, outcome } => format!("round {round} ended: {:?}", outcome.status),
+        Event::ResolveAsked { by, .. } => format!("resolve asked by {by}"),
         Event::Finished { status } => format!("finished {}", status.word()),
     }
 }

@@ -4,8 +4,9 @@
 use std::collections::HashSet;
 
 use serde_json::Value;
+use watchkeeper::agent::veil::Veil;
 use watchkeeper::bus::sha256;
-use watchkeeper::model::{Attempt, BatchId, TaskKey};
+use watchkeeper::model::{Attempt, BatchId, Settings, TaskKey};
 use watchkeeper::outcome::aggregate;
 use watchkeeper::watcher::{act, kept};
 
@@ -47,7 +48,7 @@ impl World {
         let paths = self.layout.archived(&id);
         let (state, _) = kept::read_state(&self.disk, &paths)
             .map_err(|error| broken("I13", format!("the archive cannot be read: {error}")))?;
-        let claims = act::collected_claims(&self.disk, &paths, &state)
+        let claims = act::collected_claims(&self.disk, &paths, &state, &Veil::new(&Settings::default()))
             .map_err(|error| broken("I13", format!("the archive cannot be read: {error}")))?;
         let again = aggregate::canonical_bytes(&state, &claims);
         let shared = self.disk.shared.borrow();

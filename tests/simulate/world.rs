@@ -7,8 +7,10 @@ use std::path::PathBuf;
 
 use watchkeeper::bus::Layout;
 use watchkeeper::decide::Now;
+use watchkeeper::intake::NoSurroundings;
+use watchkeeper::model::clock::ActiveClock;
 use watchkeeper::model::{BatchId, Tick, WallTime};
-use watchkeeper::watcher::clock::{self, ActiveClock, ClockFile};
+use watchkeeper::watcher::clock::{self, ClockFile};
 use watchkeeper::watcher::{Focus, Heart, TurnError, Watcher};
 
 use super::disk::{ModelDisk, Trouble, attempt_in};
@@ -382,7 +384,9 @@ impl World {
         self.clock = ActiveClock::resume(Tick(noted.active_ms), self.mono_ms);
         let now = self.now();
         let settings = self.story.settings.clone();
-        let opened = Watcher::open(self.disk.clone(), self.layout.clone(), settings, now);
+        let runners = Box::new(watchkeeper::agent::runners::NoRunners);
+        let opened = Watcher::open(self.disk.clone(), self.layout.clone(), settings, runners, now)
+            .map(|watcher| watcher.with_surroundings(Box::new(NoSurroundings)));
         if self.note_crash(Fault::DoubleCrash) {
             return self.read_journals();
         }

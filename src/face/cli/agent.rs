@@ -23,7 +23,8 @@ use crate::watcher::run::wall_now;
   task=$(wk agent next --type executor --wait 60) || exit
   wk agent beat \"$task\" --progress \"Step 2 of 5\"
   wk agent done \"$task\" --created src/new.rs --tokens 1200
-  wk agent done \"$task\" --status failed --error \"the build is red\"")]
+  wk agent done \"$task\" --status failed --error \"the build is red\"
+  wk agent done --created src/new.rs        (in an agent that wk started)")]
 pub struct Agent {
     #[command(subcommand)]
     verb: AgentVerb,
@@ -37,6 +38,8 @@ enum AgentVerb {
     Beat(BeatVerb),
     /// Delivers the result
     Done(DoneVerb),
+    /// Runs one prepared attempt to its end: what launchers start
+    Run(RunVerb),
 }
 
 impl Agent {
@@ -45,6 +48,30 @@ impl Agent {
             AgentVerb::Next(verb) => verb.run(desk),
             AgentVerb::Beat(verb) => verb.run(desk),
             AgentVerb::Done(verb) => verb.run(desk),
+            AgentVerb::Run(verb) => verb.run(),
+        }
+    }
+}
+
+/// Runs one prepared attempt to its end: what launchers start.
+///
+/// Holds the attempt's lock for life, starts the agent as its launch.json says, beats for it, keeps its logs
+/// without secrets, ends it and all that descends from it at its limits, and leaves its exit record. Does
+/// nothing where somebody else has begun the attempt. `wk-runner DIR` is the same, and starts faster.
+#[derive(Args)]
+#[command(after_help = "Example:\n  wk agent run .ce/orchestration/tasks/batch-43/attempts/2a/1")]
+struct RunVerb {
+    /// The attempt's folder
+    attempt: PathBuf,
+}
+
+impl RunVerb {
+    fn run(self) -> Outcome {
+        let attempt = std::path::absolute(&self.attempt).unwrap_or(self.attempt);
+        match crate::agent::runner::run(&attempt, None) {
+            Ok(()) => Ok(Exit::Done),
+            Err(error) => Err(Trouble::new(Exit::BadRequest, error.to_string())
+                .hint("an attempt is prepared by the watcher, which also starts its runner")),
         }
     }
 }
@@ -140,8 +167,9 @@ impl Next {
     after_help = "Examples:\n  wk agent beat 43/2a#1\n  wk agent beat 43/2a#1 --progress \"Step 2 of 5\" --tokens 12500"
 )]
 struct BeatVerb {
-    /// BATCH/TASK#ATTEMPT as `next` printed it, BATCH/TASK, or TASK where that is clear
-    task: String,
+    /// BATCH/TASK#ATTEMPT as `next` printed it, BATCH/TASK, or TASK where that is clear; an agent that wk
+    /// started may leave it out
+    task: Option<String>,
     /// What you are doing
     #[arg(long)]
     progress: Option<String>,
@@ -155,7 +183,7 @@ struct BeatVerb {
 
 impl BeatVerb {
     fn run(self, desk: &Desk) -> Outcome {
-        let place = Place::find(desk, &self.task, self.attempt)?;
+        let place = Place::find(desk, &own_name(self.task)?, self.attempt)?;
         let beat = Beat {
             attempt: place.attempt,
             task_id: Some(place.task_id),
@@ -177,8 +205,9 @@ impl BeatVerb {
     after_help = "Examples:\n  wk agent done 43/2a#1 --created src/new.rs --tokens 1200\n  wk agent done 43/2a#1 --status failed --error \"the build is red\"\n  wk agent done 43/2a#1 --from result.json"
 )]
 struct DoneVerb {
-    /// BATCH/TASK#ATTEMPT as `next` printed it, BATCH/TASK, or TASK where that is clear
-    task: String,
+    /// BATCH/TASK#ATTEMPT as `next` printed it, BATCH/TASK, or TASK where that is clear; an agent that wk
+    /// started may leave it out
+    task: Option<String>,
     /// success or failed
     #[arg(long)]
     status: Option<String>,
@@ -207,7 +236,7 @@ struct DoneVerb {
 
 impl DoneVerb {
     fn run(self, desk: &Desk) -> Outcome {
-        let place = Place::find(desk, &self.task, self.attempt)?;
+        let place = Place::find(desk, &own_name(self.task)?, self.attempt)?;
         let partial = match &self.from {
             Some(path) => read_object(path)?,
             None => Map::new(),
@@ -232,6 +261,16 @@ impl DoneVerb {
         }
         Ok(Exit::Done)
     }
+}
+
+/// The name that was given, or the attempt that we run in.
+fn own_name(given: Option<String>) -> Result<String, Trouble> {
+    let of = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let own = || Some(format!("{}/{}#{}", of("WK_BATCH")?, of("WK_TASK")?, of("WK_ATTEMPT")?));
+    given.or_else(own).ok_or_else(|| {
+        Trouble::new(Exit::BadRequest, "which task?")
+            .hint("name it as BATCH/TASK#ATTEMPT; only agents that wk started know their own (WK_BATCH, WK_TASK, WK_ATTEMPT)")
+    })
 }
 
 /// Where an agent writes, and for which attempt it speaks.

@@ -31,7 +31,7 @@ enum Health {
 
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
-struct Finding {
+pub(super) struct Finding {
     what: &'static str,
     health: Health,
     found: String,
@@ -40,13 +40,13 @@ struct Finding {
 }
 
 impl Finding {
-    fn good(what: &'static str, found: impl Into<String>) -> Self {
+    pub(super) fn good(what: &'static str, found: impl Into<String>) -> Self {
         Finding { what, health: Health::Good, found: found.into(), advice: None }
     }
-    fn note(what: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+    pub(super) fn note(what: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Finding { what, health: Health::Note, found: found.into(), advice: Some(advice.into()) }
     }
-    fn bad(what: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+    pub(super) fn bad(what: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Finding { what, health: Health::Bad, found: found.into(), advice: Some(advice.into()) }
     }
 }
@@ -57,6 +57,7 @@ impl Doctor {
         let place = if bus.is_dir() { bus } else { desk.layout.root().to_owned() };
         let mut findings = vec![file_system(&place), space(&place), publishing(&place), locks(&place)];
         findings.extend([events(&place), open_writers(&place), event_limits(), descriptors(), watcher(desk)]);
+        findings.extend(super::doctor_agents::findings(desk));
         findings.extend(journals(desk));
         findings.extend(quarantine(desk));
         let is_bad = findings.iter().any(|finding| finding.health == Health::Bad);
@@ -177,7 +178,7 @@ fn events(place: &Path) -> Finding {
     let written = std::fs::write(&path, b"probe");
     let mut arrived = None;
     while written.is_ok() && platform::monotonic_ms() - started < 1_000 {
-        let hints = wake.wait(Duration::from_millis(100));
+        let hints = wake.wait(Duration::from_millis(100), 0);
         if hints.paths.contains(&path) {
             arrived = Some(platform::monotonic_ms() - started);
             break;

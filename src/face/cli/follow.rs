@@ -16,15 +16,21 @@ use crate::format::heartbeat;
 use crate::model::Tick;
 use crate::model::event::BatchStatus;
 use crate::model::state::{BatchState, Phase};
+use crate::outcome::handoff::progress::Told;
 use crate::view::dashboard::dashboard;
 use crate::view::snapshot::{Live, LiveTask, Mode, Snapshot};
 use crate::watcher::run::wall_now;
 
+/// Between two looks for those who want lines: progress is a matter of seconds.
+const LINES_MS: u64 = 1_000;
+
 /// Between two drawings on a terminal.
 pub const REDRAW_MS: u64 = 250;
 
-/// Shows snapshots as often as the place asks for.
+/// Shows how batches go, as often as the place asks for.
 pub struct Progress {
+    /// For programs: what is new, a line each.
+    lines: Option<Told>,
     canvas: Canvas,
     is_live: bool,
     is_silent: bool,
@@ -39,6 +45,7 @@ impl Progress {
         // Elsewhere the first dashboard comes after an interval: a short run has only its summary.
         let next_ms = if is_live { 0 } else { platform::monotonic_ms() + interval_ms };
         Progress {
+            lines: None,
             canvas: Canvas::default(),
             is_live,
             is_silent: is_silent || desk.json,
@@ -47,9 +54,29 @@ impl Progress {
         }
     }
 
+    /// Lines of JSON instead of pictures.
+    pub fn as_lines(desk: &Desk) -> Self {
+        Progress { lines: Some(Told::default()), ..Progress::new(desk, true) }
+    }
+
+    pub fn is_lines(&self) -> bool {
+        self.lines.is_some()
+    }
+
+    /// Tells what is new in a batch, to those who want lines.
+    pub fn tell(&mut self, state: &BatchState, live: impl FnOnce() -> Live) {
+        if let Some(told) = &mut self.lines {
+            told.news(state, &live()).iter().for_each(print_line);
+        }
+    }
+
     /// How long a wait may last so that drawing goes on.
     pub fn longest_wait_ms(&self) -> u64 {
-        if self.is_silent { u64::MAX } else { self.interval_ms }
+        match (&self.lines, self.is_silent) {
+            (Some(_), _) => LINES_MS,
+            (None, true) => u64::MAX,
+            (None, false) => self.interval_ms,
+        }
     }
 
     /// Shows the batches if it is time.
@@ -78,6 +105,11 @@ impl Progress {
             false => terminal::print(&format!("{}\n", text.join("\n"))),
         }
     }
+}
+
+/// One event a line.
+pub fn print_line(event: &serde_json::Value) {
+    terminal::print(&format!("{event}\n"));
 }
 
 /// Notices Ctrl-C and TERM.
@@ -109,6 +141,11 @@ impl Interrupt {
 
 /// What a reader sees of a batch that another process watches.
 pub fn snapshot_of(found: &Found, state: &BatchState) -> Snapshot {
+    Snapshot::of(state, &live_of(found, state), last_tick(state), wall_now())
+}
+
+/// What the agents of such a batch say of themselves.
+fn live_of(found: &Found, state: &BatchState) -> Live {
     let disk = RealDisk::default();
     let mut live = Live { mode: Mode::default(), ..Live::default() };
     for &task in &state.live {
@@ -127,7 +164,7 @@ pub fn snapshot_of(found: &Found, state: &BatchState) -> Snapshot {
         }
         live.tasks.insert(task, shown);
     }
-    Snapshot::of(state, &live, last_tick(state), wall_now())
+    live
 }
 
 /// A reader has no active clock of its own; the journal's last word is near enough for people.
@@ -161,6 +198,7 @@ pub fn follow(
         let archived = super::locate::batch(desk, found.id.as_str())?;
         if archived.is_archived {
             let (state, _) = archived.load(&disk)?;
+            progress.tell(&state, Live::default);
             progress.finish(&[snapshot_of(&archived, &state)]);
             let status = state.finished.map_or(BatchStatus::Failure, |(status, _)| status);
             return Ok(Followed::Ended(status));
@@ -171,6 +209,7 @@ pub fn follow(
             state = found.load(&disk).ok().map(|(state, _)| state).or(state);
         }
         if let Some(state) = &state {
+            progress.tell(state, || live_of(found, state));
             progress.show(|| vec![snapshot_of(found, state)]);
         }
         if Lease::holder(&desk.layout).is_none() {

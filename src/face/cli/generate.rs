@@ -23,7 +23,7 @@ impl Schema {
         let Some(name) = self.name else {
             for (name, schema) in &all {
                 let title = schema.get("title").and_then(|title| title.as_str()).unwrap_or_default();
-                terminal::print(&format!("{name:<14} {title}\n"));
+                terminal::print(&format!("{name:<18} {title}\n"));
             }
             return Ok(Exit::Done);
         };

@@ -17,6 +17,7 @@ pub struct Init {}
 
 impl Init {
     pub fn run(self, desk: &Desk) -> Outcome {
+        desk.check_root()?;
         let disk = desk.disk();
         for dir in desk.layout.directories() {
             disk.make_dirs(&dir).map_err(BusError::of("make", &dir))?;

@@ -7,7 +7,7 @@ use crate::bus::{Disk, NodeKind, RealDisk};
 use crate::model::event::Entry;
 use crate::model::state::{BatchState, TaskIx};
 use crate::model::{BatchId, settings};
-use crate::watcher::kept;
+use crate::watcher::{afterwards, kept};
 
 /// A batch on this bus.
 pub struct Found {
@@ -22,6 +22,16 @@ impl Found {
             Ok(loaded) => Ok(loaded),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// A line that says that it was undone, if it was.
+    pub fn told_undone(&self) -> Option<String> {
+        let at = afterwards::undone_at(&self.paths)?;
+        Some(format!(
+            "Batch {} was undone at {}: the trees are as they were before it",
+            self.id,
+            at.rfc3339_seconds()
+        ))
     }
 }
 

@@ -1,32 +1,50 @@
 //! The command line: one file a verb. Here are the verbs, what they share, and how an error is told.
 
 mod agent;
+mod attach;
 mod cancel;
 mod check;
 mod doctor;
+mod doctor_agents;
 mod follow;
 mod generate;
 mod init;
+mod kill;
 mod locate;
+mod logs;
+mod pause;
+mod rehearse;
 mod report;
+mod resolve;
+mod retry;
 mod run;
 mod status;
 mod submit;
 mod terminal;
+mod undo;
+mod verify;
 mod watch;
 mod why;
+mod wish;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::agent::launcher::{self, Hint};
+use crate::agent::local::LocalRunners;
+use crate::agent::runners::Runners;
+use crate::agent::surroundings::LocalSurroundings;
+use crate::agent::veil::Veil;
 use crate::bus::disk::BusError;
-use crate::bus::lease::LeaseError;
+use crate::bus::layout::AttemptPaths;
+use crate::bus::lease::{Lease, LeaseError};
 use crate::bus::{Layout, RealDisk};
 use crate::format;
 use crate::model::event::BatchStatus;
-use crate::model::{Defect, Grade, Settings};
+use crate::model::preset::PRESETS;
+use crate::model::{Batch, Defect, Grade, Settings};
 use crate::outcome::status::exit_code;
 use crate::watcher::TurnError;
 use crate::watcher::kept::LoadError;
@@ -38,6 +56,8 @@ pub enum Exit {
     Failure,
     BadRequest,
     Batch(BatchStatus),
+    /// Somebody is waited for.
+    Awaiting,
     Interrupted,
     Disk,
     Held,
@@ -50,6 +70,7 @@ impl From<Exit> for ExitCode {
             Exit::Failure => 1,
             Exit::BadRequest => 2,
             Exit::Batch(status) => exit_code(status),
+            Exit::Awaiting => 6,
             Exit::Disk => 74,
             Exit::Held => 75,
             Exit::Interrupted => 130,
@@ -135,9 +156,12 @@ const EXAMPLES: &str = "\
 Examples:
   wk init                       set up .ce/ in this project
   wk check plan.md              what would happen, and everything that is wrong with the plan
+  wk rehearse plan.md --fail 2a how it would go, played through in no time; starts nothing
   wk run plan.md                accept it, watch it to the end, print the summary
   wk agent next --type executor --wait 60
                                 take the next task, as an agent from outside
+  wk run plan.md --agent claude every task by this agent, started, watched and logged
+  wk logs 2a -f                 what the agent prints
   wk why 2a                     how it came to this
 
 Exit codes: 0 success, 1 failure, 2 bad request or usage, 3 partial success, 4 timeout, 5 cancelled,
@@ -163,6 +187,8 @@ enum Verb {
     Init(init::Init),
     /// Validates a request; shows stages, critical path and file conflicts
     Check(check::Check),
+    /// Plays a plan through on a virtual clock: stages, critical path, what would be lost
+    Rehearse(rehearse::Rehearse),
     /// Accepts a request, watches it to the end with live progress, prints the summary
     Run(run::Run),
     /// Watches the bus until it is stopped; --once for cron
@@ -173,10 +199,28 @@ enum Verb {
     Status(status::Status),
     /// Tells the causal story of a task, from the journal
     Why(why::Why),
-    /// Reports on a batch: summary, batch result or timeline
+    /// Reports on a batch: summary, batch result, timeline, or in the words of another orchestrator
     Report(report::Report),
+    /// Prints what a task's agent printed
+    Logs(logs::Logs),
+    /// Shows the tmux session that a task's agent runs in
+    Attach(attach::Attach),
     /// Asks for the end of a batch or of one task
     Cancel(cancel::Cancel),
+    /// Ends one task as failed, with every process of its agent
+    Kill(kill::Kill),
+    /// Takes up what ended without success
+    Retry(retry::Retry),
+    /// Decides conflicts between outputs, and lets the merge go on
+    Resolve(resolve::Resolve),
+    /// Checks a finished batch again
+    Verify(verify::Verify),
+    /// Puts the work trees back as they were before a handed-over batch
+    Undo(undo::Undo),
+    /// Lets nothing further begin in a batch
+    Pause(pause::Pause),
+    /// Lets a paused batch go on
+    Resume(pause::Resume),
     /// The agent's side of the protocol
     Agent(agent::Agent),
     /// Measures what this file system and machine can do, and says what to change
@@ -208,11 +252,49 @@ impl Desk {
         };
         let layout = Layout::new(root);
         let settings = read_settings(&layout, &shared.settings)?;
+        check_agent(&settings)?;
         Ok(Desk { layout, settings, json: shared.json })
+    }
+
+    /// Orders and records name places in JSON, which has no word for other bytes.
+    fn check_root(&self) -> Result<(), Trouble> {
+        let root = self.layout.root();
+        if root.to_str().is_some() {
+            return Ok(());
+        }
+        let text = format!("the root {} has a path that is not UTF-8", root.display());
+        Err(Trouble::new(Exit::BadRequest, text)
+            .hint("rename the directory, or name another one with --root DIR"))
     }
 
     fn disk(&self) -> RealDisk {
         RealDisk::new(!self.settings.journal_sync)
+    }
+
+    fn runners(&self) -> Box<dyn Runners> {
+        Box::new(LocalRunners::new(&self.settings))
+    }
+
+    /// What agents say is shown through it.
+    fn veil(&self, batch: &Batch) -> Veil {
+        Veil::for_batch(&self.settings, batch)
+    }
+
+    fn surroundings(&self) -> LocalSurroundings {
+        let here = LocalSurroundings::of(&self.layout);
+        if Lease::holder(&self.layout).is_some() { here.for_another_watcher() } else { here }
+    }
+
+    /// The same for verbs that start nothing themselves.
+    fn surroundings_of_others(&self) -> LocalSurroundings {
+        LocalSurroundings::of(&self.layout).for_another_watcher()
+    }
+
+    /// Whether some launcher still keeps something of the attempt for people to look at.
+    fn has_session(&self, attempt: &AttemptPaths) -> bool {
+        let looked_at = launcher::all(&self.settings).into_iter().filter(|one| one.capabilities().can_attach);
+        let attempt = std::slice::from_ref(attempt);
+        looked_at.flat_map(|one| one.poll(attempt)).any(|hint| matches!(hint, Hint::Running | Hint::Ended))
     }
 
     /// Raises the evidence that is required, if the call says so.
@@ -223,6 +305,21 @@ impl Desk {
         })?;
         Ok(())
     }
+}
+
+/// An agent for all tasks that nobody knows is told at once, not task by task.
+fn check_agent(settings: &Settings) -> Result<(), Trouble> {
+    let Some(name) = &settings.agents.for_all else { return Ok(()) };
+    settings.agents.known(name).map_err(|unknown| {
+        let presets: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+        let trouble = Trouble::new(Exit::BadRequest, unknown.to_string());
+        let trouble = match unknown.nearest {
+            Some(near) => trouble.hint(format!("did you mean '{near}'?")),
+            None => trouble,
+        };
+        trouble
+            .hint(format!("name it in settings as [agents.{name}], or take a preset: {}", presets.join(", ")))
+    })
 }
 
 fn read_settings(layout: &Layout, assignments: &[String]) -> Result<Settings, Trouble> {
@@ -270,13 +367,23 @@ fn dispatch(cli: Cli) -> Outcome {
     match cli.verb {
         Verb::Init(verb) => verb.run(&desk),
         Verb::Check(verb) => verb.run(&mut desk),
+        Verb::Rehearse(verb) => verb.run(&desk),
         Verb::Run(verb) => verb.run(&mut desk),
         Verb::Watch(verb) => verb.run(&mut desk),
         Verb::Submit(verb) => verb.run(&desk),
         Verb::Status(verb) => verb.run(&desk),
         Verb::Why(verb) => verb.run(&desk),
         Verb::Report(verb) => verb.run(&desk),
+        Verb::Logs(verb) => verb.run(&desk),
+        Verb::Attach(verb) => verb.run(&desk),
         Verb::Cancel(verb) => verb.run(&desk),
+        Verb::Kill(verb) => verb.run(&desk),
+        Verb::Retry(verb) => verb.run(&mut desk),
+        Verb::Resolve(verb) => verb.run(&mut desk),
+        Verb::Verify(verb) => verb.run(&desk),
+        Verb::Undo(verb) => verb.run(&desk),
+        Verb::Pause(verb) => verb.run(&desk),
+        Verb::Resume(verb) => verb.run(&desk),
         Verb::Agent(verb) => verb.run(&desk),
         Verb::Doctor(verb) => verb.run(&desk),
         Verb::Schema(verb) => verb.run(),

@@ -2,20 +2,28 @@
 //! that is already watched it hands the request over and follows it; if that watcher ends, it takes over.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde_json::{Value, json};
 
 use super::check::Request;
-use super::follow::{Followed, Interrupt, Progress, follow};
+use super::follow::{Followed, Interrupt, Progress, follow, print_line};
 use super::{Desk, Exit, Outcome, Trouble, locate, submit, terminal};
+use crate::bus::disk::BusError;
 use crate::bus::lease::{Lease, LeaseError};
-use crate::bus::{Disk, RealDisk};
-use crate::model::BatchId;
+use crate::bus::{Disk, Durability, RealDisk};
 use crate::model::event::BatchStatus;
+use crate::model::settings::Given;
+use crate::model::{BatchId, Defect};
+use crate::outcome::handoff::places::workspace_logs;
+use crate::outcome::handoff::{progress as lines, report_bytes};
 use crate::outcome::{aggregate, summary};
-use crate::view::snapshot::Snapshot;
+use crate::view::snapshot::{Live, Snapshot};
+use crate::view::words::counted;
 use crate::watcher::act::collected_claims;
+use crate::watcher::kept;
+use crate::watcher::project::live_of;
 use crate::watcher::run::Session;
 
 /// Accepts a request, watches it to the end with live progress, prints the summary.
@@ -24,14 +32,33 @@ use crate::watcher::run::Session;
 /// published specs in .ce/orchestration/tasks/, or with `wk agent next`.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  wk run plan.md\n  wk run plan.md --require observed\n  wk run plan.md --set heartbeat_timeout_seconds=120 --json"
+    after_help = "Examples:\n  wk run plan.md\n  wk run plan.md --agent claude\n  wk run plan.md --agent codex --launcher tmux\n  wk run plan.md --require observed\n  wk run execution_request.json --output execution_report.json\n  wk run assignments.json --dry-run\n  wk run plan.md --set heartbeat_timeout_seconds=120 --json"
 )]
 pub struct Run {
-    /// A plan: Markdown with phases, or JSON
+    /// A plan (Markdown with phases, or JSON), an execution request, or assignments
     file: PathBuf,
     /// The least evidence with which a task may succeed: claimed, observed or verified
     #[arg(long, value_name = "GRADE")]
     require: Option<String>,
+    /// Who does the tasks that name nobody: an agent of the settings, or a preset (claude, codex, opencode,
+    /// gemini, shell)
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// How agents are started that do not say: process, tmux or external
+    #[arg(long, value_name = "NAME")]
+    launcher: Option<String>,
+    /// Writes the report there too, in the words of the request; a dry run has none
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// How progress is shown: `json` prints one object a line instead of dashboard and summary
+    #[arg(long, value_name = "FORM", value_parser = ["json", "text"])]
+    progress: Option<String>,
+    /// Checks and shows what would happen, as `wk check` does, and starts nothing
+    #[arg(long = "dry-run")]
+    only_shows: bool,
+    /// Whether the criteria of a handed-over request are checked by their commands, whatever it says itself
+    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    verify: Option<bool>,
     /// Shows no progress, only the summary
     #[arg(long, short)]
     quiet: bool,
@@ -40,24 +67,67 @@ pub struct Run {
 impl Run {
     pub fn run(self, desk: &mut Desk) -> Outcome {
         desk.require(self.require.as_deref())?;
+        let own = [("agent", &self.agent), ("launcher", &self.launcher)];
+        for (key, value) in own.iter().filter_map(|(key, value)| Some((key, value.as_ref()?))) {
+            let put = desk.settings.put(key, Given::Text(value.clone()));
+            put.map_err(|defect| Trouble::new(Exit::BadRequest, format!("--{key} {value}: {defect}")))?;
+        }
+        super::check_agent(&desk.settings)?;
         let request = Request::read(&self.file)?;
-        submit::check(desk, &request)?;
+        desk.settings.verify = self.verify;
+        let wants_lines = self.progress.as_deref() == Some("json");
+        let plan = match request.read_plan(desk, &desk.surroundings()) {
+            Ok(plan) => plan,
+            Err(defects) => return Err(refused(&request, &defects, wants_lines)),
+        };
+        if self.only_shows || plan.is_dry_run() {
+            match wants_lines {
+                true => super::check::show_as_line(plan),
+                false => super::check::show(desk, plan),
+            }
+            return Ok(Exit::Done);
+        }
         make_directories(desk)?;
-        let mut progress = Progress::new(desk, self.quiet);
+        let mut progress = match wants_lines {
+            true => Progress::as_lines(desk),
+            false => Progress::new(desk, self.quiet),
+        };
+        let ended = self.carry_out(desk, &request, &mut progress);
+        match (&self.output, ended) {
+            (Some(output), Ok(exit)) => deliver(desk, &request, output).map(|()| exit),
+            (_, ended) => ended,
+        }
+    }
+
+    fn carry_out(&self, desk: &Desk, request: &Request, progress: &mut Progress) -> Outcome {
         match Lease::take(&desk.layout) {
-            Ok(lease) => watch_own(desk, lease, Some(&request), None, &mut progress),
-            Err(LeaseError::Held { .. }) => hand_over(desk, &request, &mut progress),
+            Ok(lease) => watch_own(desk, lease, Some(request), None, progress),
+            Err(LeaseError::Held { .. }) if self.agent.is_some() || self.launcher.is_some() => Err(
+                Trouble::new(Exit::Held, "this bus is watched, and its watcher decides who does the tasks")
+                    .hint("put agent and launcher into .ce/watchkeeper.toml, or name agents in the plan"),
+            ),
+            Err(LeaseError::Held { .. }) if self.verify.is_some() => {
+                Err(Trouble::new(Exit::Held, "this bus is watched, and its watcher reads the request alone")
+                    .hint("write verify into the assignments, or run it where no watcher holds the bus"))
+            }
+            Err(LeaseError::Held { .. }) => hand_over(desk, request, progress),
             Err(error) => Err(error.into()),
         }
     }
 }
 
 pub fn make_directories(desk: &Desk) -> Result<(), Trouble> {
+    desk.check_root()?;
     let disk = RealDisk::default();
     for dir in desk.layout.directories() {
-        disk.make_dirs(&dir).map_err(crate::bus::disk::BusError::of("make", &dir))?;
+        disk.make_dirs(&dir).map_err(BusError::of("make", &dir))?;
     }
     Ok(())
+}
+
+/// Watches the bus until this batch has ended, and prints what came of it.
+pub fn watch(desk: &Desk, lease: Lease, id: BatchId, progress: &mut Progress) -> Outcome {
+    watch_own(desk, lease, None, Some(id), progress)
 }
 
 /// Watches the bus until one batch has ended: the request's, or one that lost its watcher.
@@ -68,22 +138,21 @@ fn watch_own(
     orphan: Option<BatchId>,
     progress: &mut Progress,
 ) -> Outcome {
-    let mut session = Session::open(desk.disk(), desk.layout.clone(), desk.settings.clone())?;
+    let mut session = Session::open(desk.disk(), desk.layout.clone(), desk.settings.clone(), desk.runners())?;
     session.longest_wait_ms = progress.longest_wait_ms();
     let interrupt = Interrupt::listen(Some(session.wake.nudger()))?;
     let id = match (request, orphan) {
         (Some(request), _) => {
             let now = session.now();
             let accepted = session.watcher.accept(&request.name, &request.bytes, now)?;
-            accepted.map_err(|defects| Trouble::refused(&request.name, &defects))?
+            accepted.map_err(|defects| refused(request, &defects, progress.is_lines()))?
         }
         (None, Some(id)) => id,
         (None, None) => return Ok(Exit::Done),
     };
-    if !desk.json {
-        terminal::tell(&format!("Batch {id} accepted; its specs appear in {}", spec_dir(desk, &id)));
-    }
+    announce(desk, &session, &id, request.is_some(), progress);
     let mut ended = None;
+    let mut awaits = false;
     let mut advice = Advice::default();
     session.run(|session, report| {
         let finished = report.finished.iter().find(|(finished, _)| *finished == id);
@@ -91,11 +160,18 @@ fn watch_own(
         if ended.is_some() || interrupt.came() {
             return ControlFlow::Break(());
         }
+        if session.watcher.batches.get(&id).is_some_and(|kept| kept.state.awaits_a_person()) {
+            awaits = true;
+            return ControlFlow::Break(());
+        }
         if let Some(why) = session.watcher.broken.get(&id) {
             terminal::tell(&format!("error: batch {id} is stopped: {why}"));
             return ControlFlow::Break(());
         }
         let (now, mode) = (session.now(), session.mode());
+        if let Some(kept) = session.watcher.batches.get(&id) {
+            progress.tell(&kept.state, || live_of(kept, mode, now));
+        }
         let snapshot = || session.watcher.snapshot(&id, mode, now).into_iter().collect::<Vec<_>>();
         advice.give(desk, snapshot);
         progress.show(snapshot);
@@ -110,7 +186,96 @@ fn watch_own(
             terminal::tell("hint: `wk watch` goes on with it, `wk cancel` ends it");
             Ok(Exit::Interrupted)
         }
+        None if awaits => {
+            progress.finish(&[]);
+            ask_person(&session, &id, progress);
+            Ok(Exit::Awaiting)
+        }
         None => Ok(Exit::Disk),
+    }
+}
+
+/// Says that the batch is there, or there again.
+fn announce(desk: &Desk, session: &Session, id: &BatchId, is_new: bool, progress: &Progress) {
+    if progress.is_lines() {
+        if let Some(kept) = session.watcher.batches.get(id) {
+            print_line(&lines::accepted(&kept.state));
+        }
+    } else if !desk.json {
+        terminal::tell(&match is_new {
+            true => accepted(desk, session, id),
+            false => format!("Batch {id} goes on"),
+        });
+    }
+}
+
+/// Says for what a person is asked, and what to do.
+fn ask_person(session: &Session, id: &BatchId, progress: &mut Progress) {
+    let kept = session.watcher.batches.get(id);
+    let is_merge = kept.is_some_and(|kept| kept.state.awaits_resolution());
+    if let (true, Some(kept)) = (progress.is_lines(), kept) {
+        progress.tell(&kept.state, Live::default);
+        print_line(&lines::finished(&kept.state));
+    }
+    terminal::tell(&format!("batch {id} waits for a person: `wk status {id}` says for what"));
+    terminal::tell(&match is_merge {
+        true => format!("hint: `wk resolve {id}` lists the conflicts and takes your word on them"),
+        false => {
+            "hint: see that no process of it is left, then `wk retry TASK`; or `wk cancel` it".to_owned()
+        }
+    });
+}
+
+/// A refusal, also as a line for those who want lines.
+fn refused(request: &Request, defects: &[Defect], as_line: bool) -> Trouble {
+    if as_line {
+        let told = |defect: &Defect| {
+            json!({
+                "rule": defect.rule, "place": defect.place.to_string(),
+                "message": defect.message, "remedy": defect.remedy,
+            })
+        };
+        let defects: Vec<Value> = defects.iter().map(told).collect();
+        print_line(&json!({"event": "refused", "defects": defects}));
+    }
+    Trouble::refused(&request.name, defects)
+}
+
+/// Writes the report also where the caller wants it.
+fn deliver(desk: &Desk, request: &Request, output: &Path) -> Result<(), Trouble> {
+    let disk = RealDisk::default();
+    let sha256 = crate::bus::sha256(&request.bytes);
+    let is_it = |found: &locate::Found| {
+        kept::read_batch(&disk, &found.paths).is_ok_and(|batch| batch.source.sha256 == sha256)
+    };
+    // The newest: the same request may have been run before.
+    let all = locate::active(desk).into_iter().rev().chain(locate::archived(desk).into_iter().rev());
+    let Some(found) = all.into_iter().find(is_it) else { return Ok(()) };
+    let (state, _) = found.load(&disk)?;
+    let claims = collected_claims(&disk, &found.paths, &state, &desk.veil(&state.batch))?;
+    let bytes = match &state.batch.handoff {
+        Some(handoff) => report_bytes(&state, &claims, &workspace_logs(&state), handoff.dialect),
+        None => aggregate::canonical_bytes(&state, &claims),
+    };
+    Ok(disk.publish(output, &bytes, Durability::Synced).map_err(BusError::of("publish", output))?)
+}
+
+/// What becomes of the batch now, in one line.
+fn accepted(desk: &Desk, session: &Session, id: &BatchId) -> String {
+    let Some(kept) = session.watcher.batches.get(id) else { return format!("Batch {id} accepted") };
+    let tasks = &kept.state.tasks;
+    let ours = tasks.iter().filter(|task| task.is_ours()).count();
+    let (count, place) = (counted(tasks.len(), "task"), spec_dir(desk, id));
+    match (ours, tasks.len() - ours) {
+        (0, _) => format!("Batch {id} accepted: {count}; their specs appear in {place}"),
+        (_, 0) => {
+            format!("Batch {id} accepted: {count}; agents are started, `wk logs TASK` shows what they print")
+        }
+        (_, others) => {
+            format!(
+                "Batch {id} accepted: {count}, {others} of them for outsiders, whose specs appear in {place}"
+            )
+        }
     }
 }
 
@@ -151,7 +316,7 @@ fn hand_over(desk: &Desk, request: &Request, progress: &mut Progress) -> Outcome
     let name = submit::drop_into_inbox(desk, request)?;
     let id = match submit::await_answer(desk, &name, None, &interrupt)? {
         submit::Answer::Accepted(id) => id,
-        submit::Answer::Refused(defects) => return Err(Trouble::refused(&request.name, &defects)),
+        submit::Answer::Refused(defects) => return Err(refused(request, &defects, progress.is_lines())),
         submit::Answer::Interrupted => return Ok(Exit::Interrupted),
         submit::Answer::None => {
             // The watcher ended before it looked: its place is free, and the inbox is served by whoever comes.
@@ -159,7 +324,7 @@ fn hand_over(desk: &Desk, request: &Request, progress: &mut Progress) -> Outcome
             return serve_inbox(desk, lease, &name, request, progress);
         }
     };
-    if !desk.json {
+    if !desk.json && !progress.is_lines() {
         terminal::tell(&format!("Batch {id} is run by the watcher of this bus; following it"));
     }
     loop {
@@ -184,7 +349,7 @@ fn serve_inbox(desk: &Desk, lease: Lease, name: &str, request: &Request, progres
     let path = desk.layout.inbox().join(name);
     match RealDisk::default().remove_file(&path) {
         Ok(()) => watch_own(desk, lease, Some(request), None, progress),
-        Err(error) => Err(crate::bus::disk::BusError::of("take back", &path)(error).into()),
+        Err(error) => Err(BusError::of("take back", &path)(error).into()),
     }
 }
 
@@ -193,8 +358,11 @@ fn conclude(desk: &Desk, id: &BatchId, status: BatchStatus, progress: &mut Progr
     let disk = RealDisk::default();
     let found = locate::batch(desk, id.as_str())?;
     let (state, _) = found.load(&disk)?;
-    let claims = collected_claims(&disk, &found.paths, &state)?;
-    if desk.json {
+    let claims = collected_claims(&disk, &found.paths, &state, &desk.veil(&state.batch))?;
+    if progress.is_lines() {
+        progress.tell(&state, Live::default);
+        print_line(&lines::finished(&state));
+    } else if desk.json {
         terminal::print(&String::from_utf8_lossy(&aggregate::canonical_bytes(&state, &claims)));
     } else {
         progress.finish(&[super::follow::snapshot_of(&found, &state)]);

@@ -7,6 +7,8 @@ use super::{Desk, Exit, Outcome, Trouble, locate, terminal};
 use crate::bus::RealDisk;
 use crate::bus::lease::Lease;
 use crate::view::dashboard::dashboard;
+use crate::view::snapshot::Snapshot;
+use crate::watcher::afterwards;
 
 /// Shows the dashboard.
 #[derive(Args)]
@@ -36,12 +38,12 @@ impl Status {
         let mut broken = Vec::new();
         for one in &found {
             match one.load(&disk) {
-                Ok((state, _)) => shown.push(snapshot_of(one, &state)),
+                Ok((state, _)) => shown.push((one, snapshot_of(one, &state))),
                 Err(trouble) => broken.push((one.id.to_string(), trouble.text)),
             }
         }
         if desk.json {
-            let batches: Vec<_> = shown.iter().map(crate::view::snapshot::Snapshot::to_json).collect();
+            let batches: Vec<_> = shown.iter().map(|(one, snapshot)| as_json(one, snapshot)).collect();
             let broken: Vec<_> =
                 broken.iter().map(|(id, why)| serde_json::json!({ "batch_id": id, "error": why })).collect();
             super::print_json(&serde_json::json!({
@@ -52,8 +54,9 @@ impl Status {
         if shown.is_empty() && broken.is_empty() {
             terminal::print("Nothing has been run on this bus yet.\n");
         }
-        for snapshot in &shown {
+        for (one, snapshot) in &shown {
             terminal::print(&dashboard(snapshot, terminal::look()));
+            one.told_undone().iter().for_each(|told| terminal::print(&format!("{told}\n")));
         }
         for (id, why) in &broken {
             terminal::tell(&format!("error: batch {id}: {why}"));
@@ -83,4 +86,12 @@ impl Status {
                 .hint("`wk watch` goes on with the batch")),
         }
     }
+}
+
+fn as_json(found: &locate::Found, snapshot: &Snapshot) -> serde_json::Value {
+    let mut value = snapshot.to_json();
+    if let Some(at) = afterwards::undone_at(&found.paths) {
+        value["undone_at"] = at.rfc3339().into();
+    }
+    value
 }

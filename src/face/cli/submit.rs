@@ -10,8 +10,8 @@ use super::follow::Interrupt;
 use super::{Desk, Exit, Outcome, Trouble, locate, run, terminal};
 use crate::bus::disk::BusError;
 use crate::bus::lease::Lease;
-use crate::bus::{Content, Disk, Durability, NOTE_BYTES_MAX, RealDisk, layout, platform};
-use crate::intake;
+use crate::bus::{Content, Disk, Durability, NOTE_BYTES_MAX, Readers, RealDisk, layout, platform};
+use crate::intake::Plan;
 use crate::model::{BatchId, Defect};
 use crate::watcher::kept;
 
@@ -21,7 +21,7 @@ use crate::watcher::kept;
     after_help = "Examples:\n  wk submit plan.md\n  wk submit plan.md --no-wait\n  cp plan.md .ce/orchestration/inbox/     (the same by hand)"
 )]
 pub struct Submit {
-    /// A plan: Markdown with phases, or JSON
+    /// A plan (Markdown with phases, or JSON), an execution request, or assignments
     file: PathBuf,
     /// Does not wait for the watcher's answer
     #[arg(long)]
@@ -31,7 +31,11 @@ pub struct Submit {
 impl Submit {
     pub fn run(self, desk: &Desk) -> Outcome {
         let request = Request::read(&self.file)?;
-        check(desk, &request)?;
+        let plan = check(desk, &request)?;
+        if plan.is_dry_run() {
+            super::check::show(desk, plan);
+            return Ok(Exit::Done);
+        }
         run::make_directories(desk)?;
         let name = drop_into_inbox(desk, &request)?;
         let watcher = Lease::holder(&desk.layout);
@@ -69,12 +73,9 @@ fn say(desk: &Desk, name: &str, batch: Option<&BatchId>) {
 }
 
 /// Refuses a request here, with all its defects, before anybody else has to.
-pub fn check(desk: &Desk, request: &Request) -> Result<(), Trouble> {
-    let read = intake::Request { name: &request.name, bytes: &request.bytes };
-    match intake::read_plan(read, &desk.settings) {
-        Ok(_) => Ok(()),
-        Err(defects) => Err(Trouble::refused(&request.name, &defects)),
-    }
+pub fn check(desk: &Desk, request: &Request) -> Result<Plan, Trouble> {
+    let plan = request.read_plan(desk, &desk.surroundings_of_others());
+    plan.map_err(|defects| Trouble::refused(&request.name, &defects))
 }
 
 /// Publishes the request in the inbox under a name of its own.
@@ -82,7 +83,11 @@ pub fn drop_into_inbox(desk: &Desk, request: &Request) -> Result<String, Trouble
     let stamp = crate::watcher::run::wall_now().0;
     let name = format!("{stamp}-{}-{}", std::process::id(), request.name);
     let path = desk.layout.inbox().join(&name);
-    desk.disk().publish(&path, &request.bytes, Durability::Synced).map_err(BusError::of("publish", &path))?;
+    let plan = request.read_plan(desk, &desk.surroundings_of_others());
+    let carries_values = plan.map_or(true, |plan| plan.carries_values());
+    let readers = Readers::of_values(carries_values);
+    let published = desk.disk().publish_for(readers, &path, &request.bytes, Durability::Synced);
+    published.map_err(BusError::of("publish", &path))?;
     Ok(name)
 }
 

@@ -30,6 +30,11 @@ pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+/// Whether another program can have the terminal for its own.
+pub fn can_be_taken_over() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
 /// How a dashboard fits the present terminal.
 pub fn look() -> Look {
     const WIDTH_WITHOUT_TERMINAL: usize = 80;

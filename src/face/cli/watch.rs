@@ -20,7 +20,7 @@ pub struct Watch {
     /// One pass over everything, then exit. The 60-second rule holds across passes
     #[arg(long, conflicts_with = "exit_when_idle")]
     once: bool,
-    /// Ends when no batch is under way any more
+    /// Ends when no batch is under way any more, and with exit code 6 when all that are left wait for a person
     #[arg(long)]
     exit_when_idle: bool,
     /// Prints no dashboard
@@ -39,16 +39,22 @@ impl Watch {
 
     fn stay(&self, desk: &Desk) -> Outcome {
         let mut progress = Progress::new(desk, self.quiet);
-        let mut session = Session::open(desk.disk(), desk.layout.clone(), desk.settings.clone())?;
+        let mut session =
+            Session::open(desk.disk(), desk.layout.clone(), desk.settings.clone(), desk.runners())?;
         session.longest_wait_ms = progress.longest_wait_ms();
         let interrupt = Interrupt::listen(Some(session.wake.nudger()))?;
         if !desk.json {
             terminal::tell(&format!("watching {} ({})", desk.layout.bus().display(), session.wake.mode()));
         }
+        let mut exit = Exit::Done;
         session.run(|session, report| {
             tell(desk, report);
-            let is_idle = session.watcher.batches.is_empty() && !report.again;
+            let is_idle = session.watcher.is_idle() && !report.again;
             if interrupt.came() || (self.exit_when_idle && is_idle) {
+                return ControlFlow::Break(());
+            }
+            if self.exit_when_idle && session.watcher.awaits_people() && !report.again {
+                exit = Exit::Awaiting;
                 return ControlFlow::Break(());
             }
             let (now, mode) = (session.now(), session.mode());
@@ -60,7 +66,12 @@ impl Watch {
             }
             ControlFlow::Continue(())
         })?;
-        Ok(Exit::Done)
+        if matches!(exit, Exit::Awaiting) {
+            for id in session.watcher.batches.keys() {
+                terminal::tell(&format!("batch {id} waits for a person: `wk status {id}` says for what"));
+            }
+        }
+        Ok(exit)
     }
 }
 
@@ -68,7 +79,7 @@ fn once(desk: &Desk) -> Outcome {
     let disk = desk.disk();
     let (mut clock, file) = pass::resume_clock(&disk, &desk.layout, true);
     let now = Now { clock: clock.now(), wall: wall_now() };
-    let mut watcher = Watcher::open(disk, desk.layout.clone(), desk.settings.clone(), now)?;
+    let mut watcher = Watcher::open(disk, desk.layout.clone(), desk.settings.clone(), desk.runners(), now)?;
     clock.catch_up(watcher.latest_clock());
     watcher.recall(&file);
     let report = watcher.pass(&clock, wall_now())?;

@@ -23,6 +23,7 @@ impl Why {
             super::print_json(&story.to_json());
         } else {
             terminal::print(&format!("{}\n", story.to_text().trim_end()));
+            found.batch.told_undone().iter().for_each(|told| terminal::print(&format!("{told}\n")));
         }
         Ok(Exit::Done)
     }

@@ -53,6 +53,10 @@ fn fill_known<'a>(phase: &mut Phase<'a>, field: Field, open: OpenField<'a>, find
         }
         Field::Agent => phase.rare_mut().agent = Some(word(open)).filter(|agent| !value::is_none(agent)),
         Field::Command => phase.rare_mut().command = command(phase.name(), open, findings),
+        Field::Shell => {
+            let text = value::plain(&open.text);
+            phase.rare_mut().shell = (!value::is_none(text)).then(|| text.to_owned());
+        }
         Field::Timeout => phase.rare_mut().limits.timeout = span(phase.name(), field, open, findings),
         Field::HeartbeatTimeout => {
             phase.rare_mut().limits.heartbeat_timeout = span(phase.name(), field, open, findings);

@@ -10,23 +10,20 @@ use serde_json::{Map, Value};
 
 use super::draft::{Draft, Findings, Spot};
 use super::field::{Spelling, plan_setting};
-use super::{TASKS_MAX, say};
-use crate::format::json::{self, kind_of};
+use super::{TASKS_MAX, handoff, say};
+use crate::format::json::kind_of;
+use crate::model::handoff::Dialect;
 use crate::model::settings::Given;
-use crate::model::{BatchId, Defect, Settings};
+use crate::model::{BatchId, Settings};
 
-/// Reads the bytes of a plan. A syntax error ends the reading; all other defects are collected.
-pub(super) fn read(
-    bytes: &[u8],
-    settings: &Settings,
-    findings: &mut Findings,
-) -> Result<Draft<'static>, Defect> {
+/// Reads a plan that is JSON; all defects are collected.
+pub(super) fn read(value: Value, settings: &Settings, findings: &mut Findings) -> Draft<'static> {
     let mut draft = Draft { own_id: None, settings: settings.clone(), phases: Vec::new() };
-    let phases = match json::parse(bytes)?.value {
+    let phases = match value {
         Value::Array(phases) => phases,
         Value::Object(top) => match read_top(top, &mut draft, findings) {
             Some(phases) => phases,
-            None => return Ok(draft),
+            None => return draft,
         },
         _ => unreachable!("a text that begins with a bracket or a brace"),
     };
@@ -35,7 +32,7 @@ pub(super) fn read(
     }
     if phases.len() > TASKS_MAX {
         say::too_many_tasks(findings, Spot::Phase(TASKS_MAX as u32));
-        return Ok(draft);
+        return draft;
     }
     let mut unknown = HashSet::new();
     draft.phases.reserve_exact(phases.len());
@@ -56,7 +53,7 @@ pub(super) fn read(
             }
         }
     }
-    Ok(draft)
+    draft
 }
 
 /// Takes the batch's own fields, and gives back the list of phases.
@@ -101,18 +98,12 @@ fn read_top(
 
 /// Requests of other kinds share some names with plans. Whoever sent one wants to hear which it is.
 fn other_dialect(top: &Map<String, Value>) -> Option<(&'static str, &'static str)> {
-    const NOT_YET: &str = "not supported yet; a plan has a list of 'phases'";
-    if top.contains_key("phases") {
-        return None;
-    }
-    if top.contains_key("agents") || top.contains_key("execution_id") {
-        return Some(("an execution request", NOT_YET));
-    }
-    let first = top.get("tasks").and_then(|tasks| tasks.get(0));
-    let is_assigned =
-        first.is_some_and(|task| task.get("agent").is_some() && task.get("environment").is_some());
-    if top.contains_key("assignments") || is_assigned {
-        return Some(("assignments", NOT_YET));
+    const REMEDY: &str = "a plan has a list of 'phases'";
+    match handoff::recognise(top) {
+        Some(Dialect::ExecutionRequest) => return Some(("an execution request", REMEDY)),
+        Some(Dialect::Assignments) => return Some(("assignments", REMEDY)),
+        None if top.contains_key("phases") => return None,
+        None => {}
     }
     if top.contains_key("task_id") && top.contains_key("goal") {
         return Some((

@@ -36,17 +36,6 @@ impl Reader<'_> {
                     }
                     seen |= field.bit();
                 }
-                None if name == "shell" => {
-                    let spot = Spot::Field(self.index, Spelling::of("shell"));
-                    let message =
-                        format!("Phase '{}': 'shell' is not supported yet", say::quote(phase.name()));
-                    self.findings.defect(
-                        spot,
-                        "bad_command",
-                        message,
-                        "use 'command' with a list of arguments",
-                    );
-                }
                 None => {
                     if !self.unknown.contains(&name) {
                         say::unknown_field(self.findings, Spot::Phase(self.index), &name);
@@ -115,6 +104,9 @@ impl Reader<'_> {
                         say::unknown_type(self.findings, spot, phase.name(), &text);
                     }
                 }
+            }
+            Field::Shell => {
+                phase.rare_mut().shell = self.text_slot(spelling, value).given().map(Cow::into_owned);
             }
             Field::Command => phase.rare_mut().command = self.command(phase.name(), spot, value),
             Field::Timeout => phase.rare_mut().limits.timeout = self.span(phase.name(), field, spot, &value),

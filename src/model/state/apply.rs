@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{BatchState, Collected, LateResult, Outcome, Phase, TaskIx, Try};
+use super::{BatchState, Collected, LateResult, Outcome, Phase, TaskIx, Try, Unconfirmed};
 use crate::model::clock::{Tick, WallTime};
-use crate::model::event::{Entry, Event};
+use crate::model::defect::Defect;
+use crate::model::event::{Entry, Event, LateBecause, Sign};
+use crate::model::handoff::Work;
 use crate::model::id::{Attempt, TaskKey};
 use crate::model::reason::Reason;
 
@@ -54,10 +56,68 @@ impl BatchState {
                     }
                 }
             }
+            Event::PauseAsked { by, .. } => self.paused = Some(by.clone()),
+            Event::ResumeAsked { .. } => self.paused = None,
+            Event::Reopened { .. } => {
+                self.finished = None;
+                self.paused = None;
+                self.cancel = None;
+                self.timed_out = false;
+                if let Some(handoff) = &mut self.handoff {
+                    handoff.not_prepared = None;
+                    handoff.merged = None;
+                }
+                self.accepted_clock = now;
+                self.last_joined = now;
+            }
             Event::CancelAsked { by, why } => {
                 self.cancel = Some(Reason::Cancelled { by: by.clone(), why: why.clone() });
             }
             Event::Finished { status } => self.finished = Some((*status, at)),
+            _ => {
+                self.apply_to_handoff(event);
+                self.note_work(event, at);
+            }
+        }
+    }
+
+    fn apply_to_handoff(&mut self, event: &Event) {
+        let Some(handoff) = &mut self.handoff else { return };
+        match event {
+            Event::Preparing => handoff.preparing = true,
+            Event::Prepared { prepared } => {
+                handoff.preparing = false;
+                handoff.prepared = Some(prepared.clone());
+            }
+            Event::NotPrepared { why } => {
+                handoff.preparing = false;
+                handoff.not_prepared = Some(why.clone());
+            }
+            Event::ResolveAsked { choices, .. } => handoff.choices.extend(choices.clone()),
+            Event::Merging { round } => {
+                handoff.merging = Some(*round);
+                handoff.rounds = *round;
+            }
+            Event::Merged { outcome, .. } => {
+                handoff.merging = None;
+                handoff.merged = Some((**outcome).clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// Keeps when the slow work beside the tasks was under way.
+    fn note_work(&mut self, event: &Event, at: WallTime) {
+        let Some(handoff) = &mut self.handoff else { return };
+        let begun = |round| Work { round, began_at: at, ended_at: None };
+        match event {
+            Event::Preparing => handoff.works.push(begun(None)),
+            Event::Merging { round } => handoff.works.push(begun(Some(*round))),
+            Event::Prepared { .. } | Event::NotPrepared { .. } | Event::Merged { .. } => {
+                if let Some(last) = handoff.works.last_mut() {
+                    last.ended_at = Some(at);
+                }
+            }
             _ => {}
         }
     }
@@ -76,6 +136,12 @@ impl BatchState {
     }
 
     fn apply_to_task(&mut self, ix: TaskIx, event: &Event, now: Tick, at: WallTime) {
+        let ends =
+            matches!(event, Event::Succeeded { .. } | Event::AttemptFailed { .. } | Event::Abandoned { .. });
+        if ends && self.tasks[ix].is_done() {
+            // What has ended cannot end again.
+            return;
+        }
         match event {
             Event::Offered { attempt, .. } => self.offer(ix, *attempt, now, at),
             Event::Started { attempt, sign, .. } => {
@@ -84,24 +150,41 @@ impl BatchState {
                     last.started = Some((at, sign.clone()));
                 }
             }
-            Event::ResultRefused { defects, .. } => self.tasks[ix].refusal = Some(defects.clone()),
-            Event::Collected { attempt, sha256, unfenced, tokens_used, verdict, .. } => {
-                let spent = &mut self.tasks[ix].tokens_spent;
-                *spent = spent.saturating_add(tokens_used.unwrap_or(0));
-                self.tasks[ix].collected = Some(Collected {
-                    attempt: *attempt,
-                    sha256: sha256.clone(),
-                    unfenced: *unfenced,
-                    verdict: verdict.clone(),
-                });
-                self.rest(ix, now);
-                self.tasks[ix].phase = Phase::Claimed { attempt: *attempt };
+            Event::Launched { attempt, agent, launcher, .. } => {
+                self.offer(ix, *attempt, now, at);
+                self.run(ix, *attempt, now);
+                if let Some(last) = self.tasks[ix].tries.last_mut() {
+                    let sign = Sign::Launch { agent: agent.clone(), launcher: launcher.clone() };
+                    last.started = Some((at, sign));
+                }
             }
+            Event::Exited { exit } => {
+                if let Some(last) = self.tasks[ix].tries.last_mut() {
+                    last.exit = Some((**exit).clone());
+                    last.unconfirmed = None;
+                }
+            }
+            Event::Ending { attempt, because, .. } => {
+                self.rest(ix, now);
+                let since = match self.tasks[ix].phase {
+                    Phase::Ending { since, .. } => since,
+                    _ => now,
+                };
+                self.tasks[ix].phase = Phase::Ending { attempt: *attempt, since, because: because.clone() };
+            }
+            Event::Unconfirmed { attempt, why, suspects, .. } => {
+                let unconfirmed = Unconfirmed { why: why.clone(), suspects: suspects.clone() };
+                self.await_person(ix, *attempt, unconfirmed, now);
+            }
+            Event::RetryAsked { .. } => self.try_again(ix, now, at),
+            Event::ResultRefused { defects, .. } => self.tasks[ix].refusal = Some(defects.clone()),
+            Event::Collected { .. } => self.collect(ix, event, now),
             Event::Succeeded { .. } => {
                 self.close_try(ix, at, None);
                 self.end(ix, Outcome::Succeeded, now, at);
             }
             Event::AttemptFailed { attempt, because, retry_at, .. } => {
+                self.note_confirmed(ix, because);
                 self.close_try(ix, at, Some(because.clone()));
                 match retry_at {
                     Some(until) => self.back_off(ix, *attempt, *until, now),
@@ -109,21 +192,74 @@ impl BatchState {
                 }
             }
             Event::Abandoned { because, .. } => self.end(ix, unsuccessful(because), now, at),
-            Event::Late { attempt, sha256, because, .. } => self.late.push(LateResult {
-                task: ix,
-                attempt: *attempt,
-                sha256: sha256.clone(),
-                because: because.clone(),
-                at,
-            }),
+            Event::Late { attempt, sha256, because, .. } => {
+                self.note_misdirected(ix, *attempt, because);
+                self.late.push(LateResult {
+                    task: ix,
+                    attempt: *attempt,
+                    sha256: sha256.clone(),
+                    because: because.clone(),
+                    at,
+                });
+            }
             _ => {}
         }
     }
 
+    /// Earlier attempts of ours are gone for certain: a result for another attempt comes from the current one, which
+    /// has said nothing valid with it.
+    fn note_misdirected(&mut self, ix: TaskIx, said: Option<Attempt>, because: &LateBecause) {
+        let (Some(said), LateBecause::OtherAttempt { current }) = (said, because) else { return };
+        let task = &mut self.tasks[ix];
+        if task.is_ours() && task.live_attempt() == Some(*current) {
+            task.refusal = Some(vec![Defect::field(
+                "wrong_attempt",
+                "attempt",
+                format!("is {said}, but attempt {current} is current; the result was put into late/"),
+                format!("write \"attempt\": {current}"),
+            )]);
+        }
+    }
+
+    fn await_person(&mut self, ix: TaskIx, attempt: Attempt, unconfirmed: Unconfirmed, now: Tick) {
+        self.rest(ix, now);
+        self.leave_live(ix);
+        self.awaiting.insert(ix);
+        if let Phase::Ending { because, .. } = self.tasks[ix].phase.clone()
+            && let Some(last) = self.tasks[ix].tries.last_mut()
+        {
+            last.failed_because = Some(because);
+        }
+        self.tasks[ix].phase = Phase::Awaiting { attempt, why: unconfirmed.why.clone() };
+        if let Some(last) = self.tasks[ix].tries.last_mut() {
+            last.unconfirmed = Some(unconfirmed);
+        }
+    }
+
+    fn collect(&mut self, ix: TaskIx, event: &Event, now: Tick) {
+        let Event::Collected { attempt, sha256, unfenced, inline, tokens_used, verdict, .. } = event else {
+            return;
+        };
+        let spent = &mut self.tasks[ix].tokens_spent;
+        *spent = spent.saturating_add(tokens_used.unwrap_or(0));
+        self.tasks[ix].collected = Some(Collected {
+            attempt: *attempt,
+            sha256: sha256.clone(),
+            unfenced: *unfenced,
+            inline: inline.clone(),
+            verdict: verdict.clone(),
+        });
+        self.rest(ix, now);
+        self.tasks[ix].phase = Phase::Claimed { attempt: *attempt };
+    }
+
     fn offer(&mut self, ix: TaskIx, attempt: Attempt, now: Tick, at: WallTime) {
         self.ready.remove(&ix);
+        self.startable.remove(&ix);
         self.leave_back_off(ix);
-        self.live.insert(ix);
+        if self.live.insert(ix) {
+            self.started += usize::from(self.tasks[ix].is_ours());
+        }
         for file in &self.tasks[ix].spec.files_modified {
             self.held_files.entry(file.clone()).or_insert(ix);
         }
@@ -132,7 +268,15 @@ impl BatchState {
         task.refusal = None;
         task.reprieve = None;
         task.collected = None;
-        task.tries.push(Try { attempt, offered_at: at, started: None, ended_at: None, failed_because: None });
+        task.tries.push(Try {
+            attempt,
+            offered_at: at,
+            started: None,
+            ended_at: None,
+            failed_because: None,
+            exit: None,
+            unconfirmed: None,
+        });
     }
 
     fn run(&mut self, ix: TaskIx, attempt: Attempt, now: Tick) {
@@ -151,14 +295,29 @@ impl BatchState {
 
     fn back_off(&mut self, ix: TaskIx, attempt: Attempt, until: Tick, now: Tick) {
         self.rest(ix, now);
-        self.live.remove(&ix);
+        self.leave_live(ix);
+        self.awaiting.remove(&ix);
         self.backing_off.insert((until, ix));
         self.tasks[ix].phase = Phase::BackingOff { next: attempt.next(), until };
     }
 
-    fn leave_back_off(&mut self, ix: TaskIx) {
+    fn leave_live(&mut self, ix: TaskIx) {
+        if self.live.remove(&ix) {
+            self.started -= usize::from(self.tasks[ix].is_ours());
+        }
+    }
+
+    pub(super) fn leave_back_off(&mut self, ix: TaskIx) {
         if let Phase::BackingOff { until, .. } = self.tasks[ix].phase {
             self.backing_off.remove(&(until, ix));
+        }
+    }
+
+    /// An awaited attempt that ends for its own reason was seen to be gone; one that somebody gives up was not.
+    fn note_confirmed(&mut self, ix: TaskIx, because: &Reason) {
+        let Some(last) = self.tasks[ix].tries.last_mut() else { return };
+        if *because == last.awaited_reason() {
+            last.unconfirmed = None;
         }
     }
 
@@ -172,7 +331,9 @@ impl BatchState {
     fn end(&mut self, ix: TaskIx, outcome: Outcome, now: Tick, at: WallTime) {
         self.rest(ix, now);
         self.ready.remove(&ix);
-        self.live.remove(&ix);
+        self.startable.remove(&ix);
+        self.awaiting.remove(&ix);
+        self.leave_live(ix);
         self.doomed.remove(&ix);
         self.leave_back_off(ix);
         for file in &self.tasks[ix].spec.files_modified {
@@ -202,12 +363,17 @@ impl BatchState {
         let Phase::Waiting { unmet } = &mut self.tasks[ix].phase else { return };
         *unmet -= 1;
         if *unmet == 0 {
-            self.tasks[ix].phase = Phase::Ready;
-            self.ready.insert(ix);
+            self.become_ready(ix);
         }
     }
 
-    fn stage_of(&self, ix: TaskIx) -> usize {
+    pub(super) fn become_ready(&mut self, ix: TaskIx) {
+        self.tasks[ix].phase = Phase::Ready;
+        let list = if self.tasks[ix].is_ours() { &mut self.startable } else { &mut self.ready };
+        list.insert(ix);
+    }
+
+    pub(super) fn stage_of(&self, ix: TaskIx) -> usize {
         self.tasks[ix].spec.stage.max(1) as usize - 1
     }
 }

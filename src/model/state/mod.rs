@@ -4,6 +4,7 @@
 //! beside the tasks (ready, live, doomed …) keep a turn's cost independent of the batch's size.
 
 mod apply;
+mod revive;
 mod stage;
 mod task;
 
@@ -13,13 +14,14 @@ use std::sync::Arc;
 use super::batch::{Batch, OnFileConflict};
 use super::clock::{Tick, WallTime};
 use super::event::{BatchStatus, LateBecause};
+use super::handoff::{HandoffState, MergeStatus};
 use super::id::{Attempt, TaskKey};
 use super::reason::Reason;
 use super::task::Task;
 
 pub use apply::FoldError;
 pub use stage::StageClock;
-pub use task::{Collected, Outcome, Phase, TaskState, Try};
+pub use task::{Collected, Outcome, Phase, TaskState, Try, Unconfirmed};
 
 /// A task's place in its batch.
 pub type TaskIx = usize;
@@ -41,10 +43,16 @@ pub struct BatchState {
     pub tasks: Vec<TaskState>,
     by_key: HashMap<TaskKey, TaskIx>,
     by_name: HashMap<String, TaskIx>,
-    /// Dependencies met, not yet offered.
+    /// Dependencies met, not yet offered to outsiders.
     pub ready: BTreeSet<TaskIx>,
-    /// Offered, running or claimed.
+    /// Dependencies met, not yet started by us.
+    pub startable: BTreeSet<TaskIx>,
+    /// Offered, running, claimed or ending.
     pub live: BTreeSet<TaskIx>,
+    /// How many of the live ones we started.
+    pub started: usize,
+    /// Nobody can tell whether they are gone: a person decides.
+    pub awaiting: BTreeSet<TaskIx>,
     pub backing_off: BTreeSet<(Tick, TaskIx)>,
     /// Not yet ended, though something that it depends on ended without success.
     pub doomed: BTreeSet<TaskIx>,
@@ -59,8 +67,12 @@ pub struct BatchState {
     /// When the last spec joined an open batch.
     pub last_joined: Tick,
     pub cancel: Option<Reason>,
+    /// Who asked that nothing further begin.
+    pub paused: Option<String>,
     pub timed_out: bool,
     pub finished: Option<(BatchStatus, WallTime)>,
+    /// Where the batch was handed over: how its preparation and its merge stand.
+    pub handoff: Option<HandoffState>,
     pub late: Vec<LateResult>,
     pub suspicions: usize,
 }
@@ -73,7 +85,10 @@ impl BatchState {
             by_key: HashMap::with_capacity(batch.tasks.len()),
             by_name: HashMap::with_capacity(batch.tasks.len() * 2),
             ready: BTreeSet::new(),
+            startable: BTreeSet::new(),
             live: BTreeSet::new(),
+            started: 0,
+            awaiting: BTreeSet::new(),
             backing_off: BTreeSet::new(),
             doomed: BTreeSet::new(),
             held_files: HashMap::new(),
@@ -83,8 +98,10 @@ impl BatchState {
             accepted_clock: Tick(0),
             last_joined: Tick(0),
             cancel: None,
+            paused: None,
             timed_out: false,
             finished: None,
+            handoff: batch.handoff.as_ref().map(|_| HandoffState::default()),
             late: Vec::new(),
             suspicions: 0,
             batch,
@@ -114,6 +131,40 @@ impl BatchState {
         self.unsettled == 0
     }
 
+    /// Whether nothing more happens before a person has said something.
+    pub fn awaits_a_person(&self) -> bool {
+        let is_asked = !self.awaiting.is_empty() || self.awaits_resolution();
+        is_asked
+            && self.live.is_empty()
+            && self.ready.is_empty()
+            && self.startable.is_empty()
+            && self.backing_off.is_empty()
+    }
+
+    /// Whether conflicts between outputs wait for a person.
+    pub fn awaits_resolution(&self) -> bool {
+        self.handoff.as_ref().is_some_and(HandoffState::awaits_resolution)
+    }
+
+    /// Whether agents may begin: a handed-over batch has to be prepared first.
+    pub fn may_begin(&self) -> bool {
+        self.handoff.as_ref().is_none_or(|handoff| handoff.prepared.is_some())
+    }
+
+    /// Whether what the agents made could not be merged.
+    fn has_failed_merge(&self) -> bool {
+        let merged = self.handoff.as_ref().and_then(|handoff| handoff.merged.as_ref());
+        merged.is_some_and(|merged| {
+            matches!(merged.status, MergeStatus::Failure | MergeStatus::AwaitsResolution)
+        })
+    }
+
+    /// Whether everybody did their part and the whole is not as it must be.
+    fn has_failed_validation(&self) -> bool {
+        let mut validations = self.tasks.iter().filter(|task| task.spec.is_validation());
+        validations.any(|task| matches!(task.phase, Phase::Done(Outcome::Failed(_) | Outcome::TimedOut(_))))
+    }
+
     /// How the batch ends, once all its tasks have: the first rule that fits. A batch that nobody gave a
     /// task achieved nothing, and is a failure.
     pub fn status(&self) -> BatchStatus {
@@ -122,7 +173,7 @@ impl BatchState {
             BatchStatus::Cancelled
         } else if self.timed_out {
             BatchStatus::Timeout
-        } else if succeeded == 0 {
+        } else if succeeded == 0 || self.has_failed_merge() || self.has_failed_validation() {
             BatchStatus::Failure
         } else if succeeded == self.tasks.len() {
             BatchStatus::Success
@@ -165,13 +216,14 @@ impl BatchState {
             self.doomed.insert(ix);
         }
         if unmet == 0 {
-            self.ready.insert(ix);
+            let list = if spec.crew.is_some() { &mut self.startable } else { &mut self.ready };
+            list.insert(ix);
         }
         let stage = spec.stage.max(1) as usize;
         if self.stages.len() < stage {
             self.stages.resize(stage, StageClock::default());
         }
-        self.stages[stage - 1].admit(&spec.limits);
+        self.stages[stage - 1].admit(&spec);
         self.unsettled += 1;
         self.by_key.insert(spec.key.clone(), ix);
         for name in [spec.key.as_str(), spec.task_id.as_str()] {
@@ -192,6 +244,12 @@ impl BatchState {
                 .is_some_and(|ix| matches!(self.tasks[ix].phase, Phase::Done(Outcome::Succeeded)))
         };
         self.tasks[task].spec.dependencies.iter().filter(|name| !is_met(name)).collect()
+    }
+
+    /// Whether something that a task depends on has ended without success.
+    pub fn has_failed_dependency(&self, task: TaskIx) -> bool {
+        let ended = |name: &&TaskKey| self.find(name.as_str()).is_some_and(|ix| self.tasks[ix].is_done());
+        self.unmet_dependencies(task).iter().any(ended)
     }
 
     /// A dependency whose spec has not come.

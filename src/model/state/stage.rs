@@ -1,7 +1,7 @@
 //! A stage's clock: it runs only while one of the stage's tasks runs.
 
 use crate::model::clock::{Seconds, Tick};
-use crate::model::task::Limits;
+use crate::model::task::Task;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StageClock {
@@ -11,10 +11,14 @@ pub struct StageClock {
     running: usize,
     spent_ms: u64,
     since: Tick,
-    /// The sum of `(1 + max_retries) × timeout` over the stage's tasks: no healthy stage needs more, however
-    /// few agents work on it.
+    /// The sum of `(1 + max_retries) × timeout` over the stage's tasks, and what it takes to end them: no
+    /// healthy stage needs more, however few agents work on it.
     pub whole_need: Seconds,
 }
+
+/// From the moment that an attempt's time is up until it is noticed and ended. Without it the last attempt of a
+/// stage would be ended by the stage's limit and not by its own.
+const ENDING_SECONDS: f64 = 30.0;
 
 impl Default for StageClock {
     fn default() -> Self {
@@ -31,9 +35,9 @@ impl Default for StageClock {
 }
 
 impl StageClock {
-    pub(super) fn admit(&mut self, limits: &Limits) {
+    pub(super) fn admit(&mut self, task: &Task) {
         self.tasks += 1;
-        let need = limits.timeout.0 * f64::from(1 + limits.max_retries);
+        let need = (task.longest_attempt().0 + ENDING_SECONDS) * f64::from(1 + task.limits.max_retries);
         self.whole_need = Seconds(self.whole_need.0 + need);
     }
 
@@ -49,6 +53,12 @@ impl StageClock {
         if self.running == 0 {
             self.spent_ms += now.since(self.since);
         }
+    }
+
+    /// Somebody asked for another try: it has the stage's whole time again.
+    pub(super) fn restart(&mut self, now: Tick) {
+        self.spent_ms = 0;
+        self.since = now;
     }
 
     pub fn spent_ms(&self, now: Tick) -> u64 {

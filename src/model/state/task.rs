@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::TaskIx;
 use crate::model::clock::{Tick, WallTime};
 use crate::model::defect::Defect;
-use crate::model::event::Sign;
+use crate::model::event::{Sign, Suspect};
 use crate::model::evidence::Verdict;
+use crate::model::exit::Exit;
 use crate::model::id::Attempt;
 use crate::model::reason::Reason;
 use crate::model::task::Task;
@@ -54,6 +55,17 @@ pub enum Phase {
     Claimed {
         attempt: Attempt,
     },
+    /// Ours, and being ended: it goes on until its processes are confirmed gone.
+    Ending {
+        attempt: Attempt,
+        since: Tick,
+        because: Reason,
+    },
+    /// Nobody can tell whether its processes are gone: a person decides.
+    Awaiting {
+        attempt: Attempt,
+        why: String,
+    },
     BackingOff {
         next: Attempt,
         until: Tick,
@@ -69,6 +81,24 @@ pub struct Try {
     pub started: Option<(WallTime, Sign)>,
     pub ended_at: Option<WallTime>,
     pub failed_because: Option<Reason>,
+    /// How its agent ended, where we started it.
+    pub exit: Option<Exit>,
+    /// Nobody could confirm that it is gone, and nothing has since.
+    pub unconfirmed: Option<Unconfirmed>,
+}
+
+impl Try {
+    /// Why it failed, where a person is asked whether it is gone.
+    pub fn awaited_reason(&self) -> Reason {
+        self.failed_because.clone().unwrap_or(Reason::RunnerDied)
+    }
+}
+
+/// What is not known of an attempt's end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unconfirmed {
+    pub why: String,
+    pub suspects: Vec<Suspect>,
 }
 
 /// The result that counts, named by its hash.
@@ -77,6 +107,8 @@ pub struct Collected {
     pub attempt: Attempt,
     pub sha256: String,
     pub unfenced: bool,
+    /// The result itself, where it is small.
+    pub inline: Option<String>,
     pub verdict: Verdict,
 }
 
@@ -95,6 +127,8 @@ pub struct TaskState {
     /// The watcher doubted itself: when, and until when this attempt is left alone.
     pub reprieve: Option<(Tick, Tick)>,
     pub ended_at: Option<WallTime>,
+    /// The last try before somebody asked for another: the tries since then count anew.
+    pub tries_before: usize,
 }
 
 impl TaskState {
@@ -109,16 +143,67 @@ impl TaskState {
             refusal: None,
             reprieve: None,
             ended_at: None,
+            tries_before: 0,
         }
+    }
+
+    /// Whether we start its agents ourselves.
+    pub fn is_ours(&self) -> bool {
+        self.spec.crew.is_some()
+    }
+
+    /// Whether its live attempt is ours, and its agent is not known to have ended.
+    pub fn awaits_exit(&self) -> bool {
+        self.is_ours() && self.live_attempt().is_some() && self.exit().is_none()
+    }
+
+    /// How the agent of the live attempt ended, if it has.
+    pub fn exit(&self) -> Option<&Exit> {
+        let live = self.live_attempt()?;
+        self.tries.last().filter(|last| last.attempt == live)?.exit.as_ref()
     }
 
     /// The attempt that is out now.
     pub fn live_attempt(&self) -> Option<Attempt> {
         match self.phase {
-            Phase::Offered { attempt, .. } | Phase::Running { attempt, .. } | Phase::Claimed { attempt } => {
-                Some(attempt)
-            }
+            Phase::Offered { attempt, .. }
+            | Phase::Running { attempt, .. }
+            | Phase::Claimed { attempt }
+            | Phase::Ending { attempt, .. }
+            | Phase::Awaiting { attempt, .. } => Some(attempt),
             Phase::Waiting { .. } | Phase::Ready | Phase::BackingOff { .. } | Phase::Done(_) => None,
+        }
+    }
+
+    /// Whether another try of it can be asked for.
+    pub fn can_be_tried_again(&self) -> bool {
+        match &self.phase {
+            Phase::Done(Outcome::Succeeded | Outcome::Skipped(_)) => false,
+            // A spec that was refused has nothing to run.
+            Phase::Done(Outcome::Failed(Reason::SpecRefused { .. })) => false,
+            Phase::Done(_) | Phase::Awaiting { .. } | Phase::BackingOff { .. } => true,
+            Phase::Waiting { .. }
+            | Phase::Ready
+            | Phase::Offered { .. }
+            | Phase::Running { .. }
+            | Phase::Claimed { .. }
+            | Phase::Ending { .. } => false,
+        }
+    }
+
+    /// Whether it ended without success by itself or by somebody's wish, not because another did, and is known to
+    /// be gone.
+    pub fn has_failed(&self) -> bool {
+        self.can_be_tried_again()
+            && !matches!(self.phase, Phase::BackingOff { .. })
+            && self.unconfirmed().is_none()
+    }
+
+    /// What nobody could confirm of its last attempt: another try of it needs a person's word.
+    pub fn unconfirmed(&self) -> Option<&Unconfirmed> {
+        match self.phase {
+            Phase::Awaiting { .. } | Phase::Done(_) => self.tries.last()?.unconfirmed.as_ref(),
+            _ => None,
         }
     }
 

@@ -3,6 +3,7 @@
 //! Renders a valid batch and judges nothing; a plan that is not valid never becomes a batch.
 
 mod diagram;
+mod handoff;
 mod text;
 
 use std::collections::HashMap;
@@ -13,6 +14,7 @@ use crate::graph::{self, CriticalPath};
 use crate::model::{Batch, OnFileConflict, TaskKey};
 
 pub use diagram::{dot, mermaid};
+pub use handoff::{handoff_json, handoff_text};
 pub use text::text;
 
 /// A batch with what follows from its graph.
@@ -42,7 +44,8 @@ impl<'b> Outline<'b> {
     }
 
     fn hours_in_all(&self) -> f64 {
-        self.batch.tasks.iter().filter_map(|task| task.estimated_hours).sum()
+        // A sum of nothing would be -0.
+        self.batch.tasks.iter().filter_map(|task| task.estimated_hours).fold(0.0, |sum, hours| sum + hours)
     }
 
     fn stage_count(&self) -> u32 {
@@ -71,6 +74,8 @@ pub fn json(batch: &Batch) -> Value {
                 "files_modified": task.files_modified,
                 "timeout_seconds": task.limits.timeout,
                 "max_retries": task.limits.max_retries,
+                "agent": task.crew.as_ref().map(|crew| crew.agent.as_str()),
+                "launcher": task.crew.as_ref().map(|crew| crew.launcher.as_str()),
             })
         })
         .collect();

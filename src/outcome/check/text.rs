@@ -1,11 +1,13 @@
 //! The outline of a plan for people. However large the plan, it stays a page or two: what is left out is
 //! counted.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::{Outline, hours_words, policy_words};
+use crate::model::agent::PROCESS;
 use crate::model::{Batch, Task, TaskKey};
 
 /// How much of each list is shown.
@@ -25,6 +27,7 @@ pub fn text(batch: &Batch) -> String {
     let _ = headline(&mut out, &outline);
     let _ = stages(&mut out, &outline);
     let _ = critical_path(&mut out, &outline);
+    let _ = agents(&mut out, batch);
     let _ = conflicts(&mut out, &outline);
     let _ = warnings(&mut out, batch);
     out
@@ -33,9 +36,13 @@ pub fn text(batch: &Batch) -> String {
 fn headline(out: &mut String, outline: &Outline<'_>) -> std::fmt::Result {
     let tasks = counted(outline.batch.tasks.len(), "task");
     let stages = counted(outline.stage_count() as usize, "stage");
+    let name = &outline.batch.source.name;
+    // What was handed over comes without estimates.
+    if outline.batch.tasks.iter().all(|task| task.estimated_hours.is_none()) {
+        return writeln!(out, "{name}: {tasks} in {stages}");
+    }
     let all = hours_words(outline.hours_in_all());
     let least = hours_words(outline.critical.total);
-    let name = &outline.batch.source.name;
     writeln!(out, "{name}: {tasks} in {stages}; estimated {all} of work, at least {least} from start to end")
 }
 
@@ -99,6 +106,30 @@ impl Columns {
     }
 }
 
+/// Who does what; nothing where all tasks are for outsiders.
+fn agents(out: &mut String, batch: &Batch) -> std::fmt::Result {
+    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for crew in batch.tasks.iter().filter_map(|task| task.crew.as_ref()) {
+        *counts.entry((&crew.agent, &crew.launcher)).or_default() += 1;
+    }
+    let served: usize = counts.values().sum();
+    if served == 0 {
+        return Ok(());
+    }
+    let mut parts: Vec<String> = counts
+        .iter()
+        .map(|((agent, launcher), count)| match *launcher {
+            PROCESS => format!("{agent} ({})", counted(*count, "task")),
+            launcher => format!("{agent} in {launcher} ({})", counted(*count, "task")),
+        })
+        .collect();
+    let others = batch.tasks.len() - served;
+    if others > 0 {
+        parts.push(format!("outsiders ({})", counted(others, "task")));
+    }
+    writeln!(out, "\nAgents: {}", parts.join(", "))
+}
+
 fn critical_path(out: &mut String, outline: &Outline<'_>) -> std::fmt::Result {
     let path = &outline.critical.tasks;
     if path.is_empty() {
@@ -110,7 +141,11 @@ fn critical_path(out: &mut String, outline: &Outline<'_>) -> std::fmt::Result {
     if head + tail < path.len() {
         labels.splice(head..path.len() - tail, [elided.as_str()]);
     }
-    writeln!(out, "\nCritical path ({}): {}", hours_words(outline.critical.total), labels.join(" → "))
+    let total = match outline.critical.total {
+        0.0 => String::new(),
+        total => format!(" ({})", hours_words(total)),
+    };
+    writeln!(out, "\nCritical path{total}: {}", labels.join(" → "))
 }
 
 fn conflicts(out: &mut String, outline: &Outline<'_>) -> std::fmt::Result {

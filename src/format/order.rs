@@ -1,0 +1,116 @@
+//! What a watcher tells a runner: the order in an attempt's `launch.json`.
+//!
+//! Both ends are ours and of one version, so this is a plain serde type; nothing that an agent may write.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::agent::{EnvRule, ResourceLimits};
+use crate::model::handoff::{Criterion, NamedPath};
+use crate::model::preset::Dialect;
+use crate::model::tree::TreePath;
+use crate::model::workspace::LogPaths;
+use crate::model::{Attempt, BatchId, Seconds, TaskKey};
+
+/// What a runner is to do. Written by the watcher before it launches, read once by the runner.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    pub batch: BatchId,
+    pub task: TaskKey,
+    pub task_id: String,
+    pub attempt: Attempt,
+    pub agent: String,
+    /// Program and arguments, complete.
+    pub command: Vec<String>,
+    /// Absolute.
+    pub cwd: PathBuf,
+    /// Beside PATH, HOME, LANG, TERM and our own `WK_*`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<EnvRule>,
+    /// For standard input; `None` closes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<String>,
+    #[serde(default)]
+    pub dialect: Dialect,
+    pub paths: OrderPaths,
+    pub timeout: Seconds,
+    pub kill_grace: Seconds,
+    /// How often the runner beats.
+    pub beat_every: Seconds,
+    #[serde(default)]
+    pub limits: ResourceLimits,
+    /// What the environment of every process of this attempt carries as `WK_MARK`.
+    pub mark: String,
+    /// Shows what the agent prints on the runner's own terminal too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub echo: bool,
+    /// What is looked at around a handed-over attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inspection: Option<Box<Inspection>>,
+}
+
+/// What a runner looks at before its agent begins and after it has ended: the outputs as they were and as they
+/// became, and whether the criteria are met.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Inspection {
+    /// Absolute, like everything here.
+    pub workspace: PathBuf,
+    /// Where contents are kept by their digest.
+    pub objects: PathBuf,
+    /// The look at the trees before the first agent, whose contents a checkpoint has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<PathBuf>,
+    /// Second copies of the logs, where the client looks for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mirrors: Option<Mirrors>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<PlacedOutput>,
+    /// What of the workspace is nobody's output: the client's papers, the bus.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aside: Vec<PathBuf>,
+    /// Patterns below the workspace: what of this matches and was changed belongs to the attempt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<String>,
+    /// Those of the patterns that must match something; the others only say what to keep.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub required_artifacts: Vec<String>,
+    /// Those that a command decides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub criteria: Vec<Criterion>,
+}
+
+/// A declared output, and where it goes among everything that is merged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlacedOutput {
+    #[serde(flatten)]
+    pub output: NamedPath,
+    pub place: TreePath,
+}
+
+/// Where logs are written a second time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mirrors {
+    pub stdout: PathBuf,
+    pub stderr: PathBuf,
+    /// The folder for what a terminal session showed, in a file of the session's name.
+    pub sessions: PathBuf,
+    /// The logs of the commands that decide criteria, by the criterion's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub checks: BTreeMap<String, LogPaths>,
+}
+
+/// Where everything of the attempt is, absolute.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderPaths {
+    /// The attempt's own folder: logs, lock, result of the runner.
+    pub attempt: PathBuf,
+    pub root: PathBuf,
+    pub spec: PathBuf,
+    pub heartbeat: PathBuf,
+    /// The drop box.
+    pub result: PathBuf,
+    /// Where the exit record is published.
+    pub exit: PathBuf,
+}

@@ -1,0 +1,248 @@
+//! Attempts that we start: their folder with spec and order, the launch, the request to end.
+//!
+//! Their spec stays in the attempt's folder: published among the tasks, it would invite outsiders to take
+//! what is already in hand.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::act::{clear_away, exists, make_way, previous_reasons, publish, put_aside, render_spec};
+use super::{Context, TurnError, handed};
+use crate::bus::disk::{BusError, rename_if_present};
+use crate::bus::layout::{AttemptPaths, BatchPaths};
+use crate::bus::{self, Disk, Durability, Readers};
+use crate::decide::Now;
+use crate::format::order::{Order, OrderPaths};
+use crate::format::prompt::{self, PromptFields};
+use crate::model::agent::{AgentSettings, PROCESS};
+use crate::model::preset::{Preset, PromptVia};
+use crate::model::state::{BatchState, TaskState};
+use crate::model::{Attempt, Reason, Seconds, TaskKey};
+use crate::verify;
+
+/// A runner beats at least this often, whatever the limit is.
+const BEAT_LONGEST: Seconds = Seconds(25.0);
+
+/// Prepares the attempt and starts its runner. `Some` says why it could not be started.
+pub(super) fn launch<D: Disk>(
+    context: &Context<'_, D>,
+    paths: &BatchPaths,
+    state: &BatchState,
+    task: &TaskState,
+    attempt: Attempt,
+    now: Now,
+) -> Result<Option<String>, TurnError> {
+    let key = &task.spec.key;
+    let folder = paths.attempt(key, attempt);
+    make_folder(context, &folder, now)?;
+    // Its log tells that it was begun even where somebody removed the lock.
+    if exists(context, &folder.lock())? || exists(context, &folder.stdout())? {
+        return Ok(None);
+    }
+    let Some(crew) = &task.spec.crew else { return Ok(Some("nobody is to do it".to_owned())) };
+    let agent = match handed::agent_of(context, task, crew) {
+        Ok(agent) => agent,
+        Err(why) => return Ok(Some(why)),
+    };
+    let disk = context.disk;
+    if let Some(previous) = task.tries.iter().rev().find(|one| one.attempt < attempt) {
+        clear_away(context, paths, key, previous.attempt, now)?;
+    }
+    if task.spec.assignment.is_none()
+        && !task.spec.files_modified.is_empty()
+        && !exists(context, &folder.before())?
+    {
+        let scope = verify::record_scope(disk, context.layout.root(), &task.spec);
+        publish(context, &folder.before(), &scope.to_bytes(), Durability::Unsynced)?;
+    }
+    prepare(context, &folder.spec(), &render_spec(paths, state, task, attempt), Readers::Everybody)?;
+    let order = order_of(context, paths, state, task, attempt, &agent);
+    let mut bytes = serde_json::to_vec(&order).expect("an order has only string keys");
+    bytes.push(b'\n');
+    // It holds the values of the agent's variables, from settings or from a request.
+    prepare(context, &folder.order(), &bytes, Readers::UserAlone)?;
+    Ok(context.runners.launch(&crew.launcher, &order, &folder).err())
+}
+
+/// Makes the attempt's folder; what is no folder and stands in its way is put aside.
+fn make_folder<D: Disk>(context: &Context<'_, D>, folder: &AttemptPaths, now: Now) -> Result<(), TurnError> {
+    // One after the other: asked for the inner one first, the system would be asked three times.
+    for dir in folder.dir().parent().into_iter().chain([folder.dir()]) {
+        match context.disk.make_dirs(dir) {
+            Ok(()) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotADirectory) => {
+                put_aside(context, dir, now)?;
+                context.disk.make_dirs(dir).map_err(BusError::of("make", dir))?;
+            }
+            Err(error) => return Err(BusError::of("make", dir)(error).into()),
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file that only the runner will read, which is not there yet.
+fn prepare<D: Disk>(
+    context: &Context<'_, D>,
+    path: &Path,
+    bytes: &[u8],
+    readers: Readers,
+) -> Result<(), TurnError> {
+    Ok(context.disk.prepare_for(readers, path, bytes).map_err(BusError::of("write", path))?)
+}
+
+/// Takes the exit record of a success, and the last beat if there was one, into the attempt's folder. Nothing
+/// else of it lies among the tasks.
+pub(super) fn take_record<D: Disk>(
+    context: &Context<'_, D>,
+    paths: &BatchPaths,
+    key: &TaskKey,
+    attempt: Attempt,
+) -> Result<(), TurnError> {
+    let folder = paths.attempt(key, attempt);
+    for (from, to) in [(paths.exit(key, attempt), folder.exit()), (paths.heartbeat(key), folder.heartbeat())]
+    {
+        rename_if_present(context.disk, &from, &to, Durability::Unsynced)
+            .map_err(BusError::of("move", &from))?;
+    }
+    Ok(())
+}
+
+/// Leaves the request to end where the runner looks, and wakes it.
+pub(super) fn ask_to_stop<D: Disk>(
+    context: &Context<'_, D>,
+    folder: &AttemptPaths,
+    because: &Reason,
+    now: Now,
+) -> Result<(), TurnError> {
+    // An agent may have removed its folder, or put something in the way: that must not hold up the others.
+    make_folder(context, folder, now)?;
+    make_way(context, &folder.stop(), now)?;
+    let mut bytes = serde_json::json!({"why": because.to_string()}).to_string().into_bytes();
+    bytes.push(b'\n');
+    publish(context, &folder.stop(), &bytes, Durability::Unsynced)?;
+    context.runners.ask_to_stop(folder);
+    Ok(())
+}
+
+fn order_of<D: Disk>(
+    context: &Context<'_, D>,
+    paths: &BatchPaths,
+    state: &BatchState,
+    task: &TaskState,
+    attempt: Attempt,
+    agent: &AgentSettings,
+) -> Order {
+    let (spec, root) = (&task.spec, context.layout.root());
+    let folder = paths.attempt(&spec.key, attempt);
+    let places = OrderPaths {
+        attempt: folder.dir().to_owned(),
+        root: root.to_owned(),
+        spec: folder.spec(),
+        heartbeat: paths.heartbeat(&spec.key),
+        result: paths.result(&spec.key),
+        exit: paths.exit(&spec.key, attempt),
+    };
+    let prompt = match agent.prompt_via {
+        PromptVia::None => String::new(),
+        PromptVia::Stdin | PromptVia::Argument => {
+            let handed_over = spec.assignment.as_ref();
+            let written = handed_over.and_then(|assignment| handed::context_text(context, assignment));
+            let previous = previous_reasons(task, attempt);
+            prompt_of(state, task, attempt, agent, &places, (written.as_deref(), &previous))
+        }
+    };
+    let limits = &spec.limits;
+    let handed_over = state.batch.handoff.as_ref().zip(spec.assignment.as_deref());
+    let mut env = agent.env.clone();
+    env.extend(
+        handed_over.into_iter().flat_map(|(handoff, assignment)| handed::environment(handoff, assignment)),
+    );
+    let own_cwd = agent.cwd.as_deref().map(|cwd| root.join(cwd));
+    let workspace = || handed_over.map(|(handoff, _)| PathBuf::from(&handoff.workspace));
+    Order {
+        batch: state.batch.id.clone(),
+        task: spec.key.clone(),
+        task_id: spec.task_id.clone(),
+        attempt,
+        agent: agent.name.clone(),
+        command: command_of(task, agent, &prompt, &places),
+        cwd: own_cwd.or_else(workspace).unwrap_or_else(|| root.to_owned()),
+        env,
+        stdin: (agent.prompt_via == PromptVia::Stdin).then_some(prompt),
+        dialect: agent.dialect,
+        mark: mark_of(root, state, task, attempt),
+        paths: places,
+        timeout: limits.timeout,
+        kill_grace: context.settings.kill_grace,
+        beat_every: Seconds((limits.heartbeat_timeout.0 / 3.0).min(BEAT_LONGEST.0)),
+        limits: handed_over
+            .map_or(agent.limits, |(_, assignment)| handed::limits(agent.limits, assignment.limits)),
+        // Who is started on a terminal of its own is to be looked at there.
+        echo: task.spec.crew.as_ref().is_some_and(|crew| crew.launcher != PROCESS),
+        inspection: handed::inspection(paths, state, task, attempt)
+            .or_else(|| handed::gates(context, paths, state, task)),
+    }
+}
+
+fn prompt_of(
+    state: &BatchState,
+    task: &TaskState,
+    attempt: Attempt,
+    agent: &AgentSettings,
+    places: &OrderPaths,
+    (written, previous): (Option<&str>, &[(Attempt, Reason)]),
+) -> String {
+    let text = |path: &PathBuf| path.to_string_lossy().into_owned();
+    let fields = PromptFields {
+        task: &task.spec,
+        batch: state.batch.id.as_str(),
+        attempt,
+        agent: &agent.name,
+        root: &text(&places.root),
+        spec_file: &text(&places.spec),
+        result_file: &text(&places.result),
+        heartbeat_file: &text(&places.heartbeat),
+        context: written,
+        previous,
+    };
+    prompt::render(agent.prompt.as_deref(), &fields)
+}
+
+/// The task's own command, or the agent's with what stands between its braces filled in.
+fn command_of(task: &TaskState, agent: &AgentSettings, prompt: &str, places: &OrderPaths) -> Vec<String> {
+    if let Some(command) = &task.spec.command {
+        return command.clone();
+    }
+    // A task's own line runs as the preset for such lines does.
+    let shell = Preset::named("shell").map(|preset| AgentSettings::of_preset(&agent.name, preset).command);
+    let template = match (&task.spec.shell, agent.command.as_slice()) {
+        (Some(_), []) => shell.as_deref().unwrap_or_default(),
+        (_, template) => template,
+    };
+    let value = |name: &str| match name {
+        "prompt" => Some(prompt.to_owned()),
+        "shell" => Some(task.spec.shell.clone().unwrap_or_else(|| ":".to_owned())),
+        "task" => Some(task.spec.key.to_string()),
+        "task_id" => Some(task.spec.task_id.clone()),
+        "root" => Some(places.root.to_string_lossy().into_owned()),
+        "spec_file" => Some(places.spec.to_string_lossy().into_owned()),
+        _ => None,
+    };
+    template.iter().map(|argument| undashed(argument, prompt::fill(argument, value))).collect()
+}
+
+/// A value that stands for a whole argument must not be read as an option.
+fn undashed(argument: &str, filled: String) -> String {
+    match filled.starts_with('-') && !argument.starts_with('-') {
+        true => format!(" {filled}"),
+        false => filled,
+    }
+}
+
+/// What marks the processes of one attempt, the same whoever computes it.
+pub(super) fn mark_of(root: &Path, state: &BatchState, task: &TaskState, attempt: Attempt) -> String {
+    let batch = &state.batch;
+    let named =
+        format!("{}\n{}\n{}\n{}\n{attempt}", root.display(), batch.id, batch.accepted_at.0, task.spec.key);
+    bus::sha256(named.as_bytes()).chars().filter(char::is_ascii_hexdigit).take(24).collect()
+}

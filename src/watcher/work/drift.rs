@@ -1,0 +1,107 @@
+//! What was changed in the trees though nobody declares it, and by whom, as far as that can be told.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use crate::model::handoff::{UndeclaredChange, UndeclaredChanges};
+use crate::model::tree::{Manifest, TreePath};
+use crate::model::{TaskKey, WallTime};
+use crate::verify::outputs;
+use crate::work_tree::{Changed, Scan, Scope, absolute, difference};
+
+/// Most that are told one by one.
+const LISTED_MAX: usize = 100;
+
+/// What somebody declares, and who ran when.
+#[derive(Debug, Default)]
+pub(super) struct Drift {
+    pub(super) workspace: PathBuf,
+    pub(super) declared: Vec<Declared>,
+    /// What everybody may make below the workspace.
+    pub(super) patterns: Vec<String>,
+    /// Folders that we made ourselves.
+    pub(super) made: Vec<PathBuf>,
+    pub(super) ran: Vec<Ran>,
+}
+
+/// What may be changed, and by whom.
+#[derive(Debug)]
+pub(super) struct Declared {
+    pub(super) path: PathBuf,
+    /// `None`: by anybody.
+    pub(super) by: Option<TaskKey>,
+}
+
+/// When an attempt of a task ran.
+#[derive(Debug)]
+pub(super) struct Ran {
+    pub(super) task: TaskKey,
+    pub(super) from: WallTime,
+    pub(super) to: WallTime,
+}
+
+impl Drift {
+    /// Each path that changed outside of everything declared, or in what only others declare.
+    pub(super) fn undeclared(&self, before: &Manifest, after: &Scan) -> UndeclaredChanges {
+        let declared: Vec<(TreePath, Option<&TaskKey>)> = self
+            .declared
+            .iter()
+            .filter_map(|declared| Some((resolved(&declared.path)?, declared.by.as_ref())))
+            .collect();
+        let made: Vec<TreePath> = self.made.iter().filter_map(resolved).collect();
+        let workspace = resolved(&self.workspace);
+        let mut undeclared: Vec<(Changed, Option<&TaskKey>)> = Vec::new();
+        let mut folders_made_for: BTreeSet<TreePath> = BTreeSet::new();
+        for change in difference(before, &after.manifest) {
+            let by = self.only_one_at(&change, after);
+            if may_change(&change.path, by, &declared)
+                || self.fits_a_pattern(&change.path, workspace.as_ref())
+            {
+                folders_made_for.extend(std::iter::successors(change.path.parent(), TreePath::parent));
+            } else if !made.contains(&change.path) {
+                undeclared.push((change, by));
+            }
+        }
+        undeclared.retain(|(change, _)| !folders_made_for.contains(&change.path));
+        let listed = undeclared.iter().take(LISTED_MAX).map(|(change, by)| UndeclaredChange {
+            path: absolute(&change.path).to_string_lossy().into_owned(),
+            task: by.cloned(),
+        });
+        let more = undeclared.len().saturating_sub(LISTED_MAX) as u64;
+        UndeclaredChanges { listed: listed.collect(), more }
+    }
+
+    fn fits_a_pattern(&self, path: &TreePath, workspace: Option<&TreePath>) -> bool {
+        let rest = workspace.and_then(|workspace| path.rest_below(workspace));
+        rest.is_some_and(|rest| self.patterns.iter().any(|pattern| outputs::fits(pattern, rest.as_path())))
+    }
+
+    /// The one task that ran when the file was last written. Where several did, nobody is blamed.
+    fn only_one_at(&self, change: &Changed, after: &Scan) -> Option<&TaskKey> {
+        let written_ms = after.seen.get(&change.path).map(|seen| seen.changed_ns / 1_000_000);
+        let written_ms = written_ms.or_else(|| written_at(change))?;
+        let mut running = self.ran.iter().filter(|ran| (ran.from.0..=ran.to.0).contains(&written_ms));
+        let first = running.next()?;
+        running.all(|other| other.task == first.task).then_some(&first.task)
+    }
+}
+
+/// Whether somebody declares the path: whoever wrote it last, where that is known, else anybody.
+fn may_change(path: &TreePath, by: Option<&TaskKey>, declared: &[(TreePath, Option<&TaskKey>)]) -> bool {
+    declared.iter().any(|(root, declarer)| {
+        // What leads to an output was made for it.
+        let leads_to_it = root.is_below(path);
+        let is_in_it = path == root || path.is_below(root);
+        leads_to_it || (is_in_it && (declarer.is_none() || by.is_none() || *declarer == by))
+    })
+}
+
+fn resolved(path: &PathBuf) -> Option<TreePath> {
+    Scope::new(std::slice::from_ref(path), &[]).ok()?.roots().first().cloned()
+}
+
+fn written_at(change: &Changed) -> Option<i64> {
+    use std::os::unix::fs::MetadataExt;
+    let data = absolute(&change.path).symlink_metadata().ok()?;
+    Some(data.ctime() * 1000 + data.ctime_nsec() / 1_000_000)
+}

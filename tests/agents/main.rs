@@ -1,0 +1,24 @@
+//! Agents that we start, through the real binary: launched, killed, adopted, in tmux, under attack.
+//!
+//! Every scene ends with nobody left: `crew::Stage` looks for processes of its own when it is dropped, and
+//! fails the scene if it finds one.
+
+#[path = "../scene/mod.rs"]
+mod scene;
+
+mod adopt;
+mod clumsy;
+mod crew;
+mod crews;
+mod forgery;
+mod injection;
+mod kill;
+mod launch;
+mod logs;
+mod presets;
+mod prompts;
+mod results;
+mod secrets;
+mod survivors;
+mod tmux;
+mod wishes;

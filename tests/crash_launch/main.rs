@@ -1,0 +1,66 @@
+//! Kills the watcher before its file operations while it launches agents, and with it its nursery, runners or
+//! agents, starts another one, and asks that no task is lost and none ever has two live attempts.
+//!
+//! The agents are `testdata/agents/crash-part.sh`: each holds a lock for its task, which its children inherit, and
+//! says so if somebody else has it. After every run the batch has succeeded, nobody overlapped, no process of it is
+//! left, attempts count up one by one and within the policy, and nothing is left over on the bus.
+//!
+//! The ordinary run takes a sample. Every operation, each with every way to die, takes some minutes:
+//!
+//! ```text
+//! WK_CRASH=all cargo test --release --test crash_launch -- --nocapture
+//! ```
+//!
+//! `WK_CRASH=runners:210` plays one point again.
+
+mod run;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use run::{Fall, Scenario};
+
+const SAMPLE: u64 = 5;
+const JOBS: usize = 2;
+
+#[test]
+fn whoever_dies_while_agents_run_no_task_is_lost_and_none_has_two_live_attempts() {
+    let undisturbed =
+        run::play(&Scenario { fall: Fall::Nobody, at: 0 }).unwrap_or_else(|why| panic!("{why}"));
+    let operations = undisturbed.operations;
+    println!("undisturbed: {operations} operations");
+    let points = |count: u64| (0..count).map(move |i| 1 + i * (operations - 1) / (count - 1));
+    let with = |points: Vec<u64>| {
+        let each = Fall::ALL.into_iter();
+        each.flat_map(move |fall| points.clone().into_iter().map(move |at| Scenario { fall, at })).collect()
+    };
+    let scenarios: Vec<Scenario> = match std::env::var("WK_CRASH").ok().as_deref() {
+        None | Some("") => with(points(SAMPLE).collect()),
+        Some("all") => with((1..=operations + operations / 10).collect()),
+        Some(point) => {
+            vec![Scenario::named(point).expect("WK_CRASH is all, or a fall and an operation: runners:210")]
+        }
+    };
+    let (next, killed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let failures: Mutex<Vec<String>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..JOBS {
+            scope.spawn(|| {
+                while let Some(scenario) = scenarios.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    match run::play(scenario) {
+                        Ok(played) => {
+                            killed.fetch_add(usize::from(played.was_killed), Ordering::Relaxed);
+                        }
+                        Err(why) => failures.lock().unwrap().push(format!("{scenario:?}: {why}")),
+                    }
+                }
+            });
+        }
+    });
+    println!("{} runs, {} of them with a death", scenarios.len(), killed.load(Ordering::Relaxed));
+    let failures = failures.into_inner().unwrap();
+    assert!(failures.is_empty(), "{} of {} runs failed:\n{}", failures.len(), scenarios.len(), {
+        failures.iter().take(3).map(String::as_str).collect::<Vec<_>>().join("\n\n")
+    });
+    assert!(killed.load(Ordering::Relaxed) * 2 > scenarios.len(), "most points must lie within the run");
+}

@@ -1,0 +1,27 @@
+//! The terminal handoff through the real binary: another orchestrator's request goes in, agents of its own
+//! directories work, and a report comes back.
+
+#[path = "../agents/crew.rs"]
+#[allow(dead_code)]
+mod crew;
+#[path = "../scene/mod.rs"]
+mod scene;
+
+mod again;
+mod assignments;
+mod client;
+mod containment;
+mod crash;
+mod forgery;
+mod given;
+mod merge;
+mod preparing;
+mod recovery;
+mod requests;
+mod second;
+mod secrets;
+mod shared;
+mod told;
+mod undo;
+mod verify;
+mod waiting;

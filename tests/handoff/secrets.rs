@@ -1,0 +1,81 @@
+//! Values that come with a request: whatever holds one is for the user alone.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::client::Client;
+
+const VALUE: &str = "hunter2-correct-horse-battery";
+
+fn files_below(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+    let below = entries.flat_map(|entry| match entry.file_type().unwrap() {
+        kind if kind.is_dir() => files_below(&entry.path()),
+        kind if kind.is_file() => vec![entry.path()],
+        _ => Vec::new(),
+    });
+    below.collect()
+}
+
+fn mode_of(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+fn holds_the_value(path: &Path) -> bool {
+    fs::read(path).unwrap().windows(VALUE.len()).any(|part| part == VALUE.as_bytes())
+}
+
+fn assignments(client: &Client, env_vars: &Value) -> Value {
+    client.agent("writer", "echo made > $WK_TASK.txt; echo \"$TOKEN\"");
+    let context = client.stage.file("context.md");
+    fs::write(&context, "# Write it\n").unwrap();
+    // There already, and open to everybody: what the batch puts there must not rely on it.
+    fs::create_dir_all(client.workspace("")).unwrap();
+    json!({
+        "execution_id": "exec-001",
+        "tasks": [{"id": "a", "agent": client.stage.file("agents/writer"), "context_path": context}],
+        "environment": {"workspace_dir": client.workspace(""), "env_vars": env_vars},
+        "success_criteria": {"tests_cmd": "test -s a.txt"},
+    })
+}
+
+#[test]
+fn whatever_holds_a_value_of_the_request_is_for_the_user_alone() {
+    let client = Client::new();
+    client.run(&assignments(&client, &json!({"TOKEN": VALUE}))).exits(0);
+    client.stage.call(&["verify", "exec-001"]).exits(0);
+    let request = client.stage.file("request.json");
+    let holders: Vec<PathBuf> = files_below(client.stage.root())
+        .into_iter()
+        .filter(|path| *path != request && holds_the_value(path))
+        .collect();
+    let open: Vec<&PathBuf> = holders.iter().filter(|path| mode_of(path) != 0o600).collect();
+    assert!(open.is_empty(), "{open:#?}");
+    for name in ["assignments.json", "batch.json", "launch.json", "request"] {
+        let is_it = |path: &PathBuf| path.file_name().is_some_and(|found| found == name);
+        assert!(holders.iter().any(is_it), "{name} in {holders:#?}");
+    }
+}
+
+#[test]
+fn papers_without_values_stay_readable() {
+    let client = Client::new();
+    client.run(&assignments(&client, &json!(["TOKEN"]))).exits(0);
+    for path in files_below(client.stage.root()) {
+        if path.ends_with("batch.json") || path.ends_with("assignments.json") {
+            assert_eq!(mode_of(&path), 0o644, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_request_with_values_waits_in_the_inbox_for_the_user_alone() {
+    let client = Client::new();
+    let path = client.write(&assignments(&client, &json!([{"name": "TOKEN", "value": VALUE}])));
+    client.stage.call(&["submit", &path, "--no-wait"]).exits(0);
+    let waiting = files_below(&client.stage.file(".ce/orchestration/inbox"));
+    assert_eq!(waiting.iter().map(|path| mode_of(path)).collect::<Vec<_>>(), [0o600], "{waiting:?}");
+}
