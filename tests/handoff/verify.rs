@@ -127,7 +127,8 @@ fn what_an_agent_does_in_anothers_outputs_is_told_of_it() {
     client.agent("maker", "echo made > $WK_OUTPUT_NOTE");
     client.agent(
         "meddler",
-        "cd $WK_WORKSPACE/outputs/maker; echo mine > note.md; echo more > more.md; echo x > $WK_OUTPUT_OWN",
+        // Longer than a tick of the kernel's clock for files, within which nobody could tell who wrote.
+        "sleep 0.1; cd $WK_WORKSPACE/outputs/maker; echo mine > note.md; echo more > more.md; echo x > $WK_OUTPUT_OWN",
     );
     let maker = client.entry("maker", &[("note", "note.md")], &[]);
     let meddler = client.entry("meddler", &[("own", "own.md")], &["maker"]);

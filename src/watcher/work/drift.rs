@@ -12,6 +12,10 @@ use crate::work_tree::{Changed, Scan, Scope, absolute, difference};
 /// Most that are told one by one.
 const LISTED_MAX: usize = 100;
 
+/// A file's time may be this much older than the write: kernels stamp files by the last of their ticks, which are up to
+/// ten milliseconds apart, and what an agent writes at once would otherwise be told of the one that ended before it.
+const TICK_MS: i64 = 10;
+
 /// What somebody declares, and who ran when.
 #[derive(Debug, Default)]
 pub(super) struct Drift {
@@ -76,11 +80,16 @@ impl Drift {
         rest.is_some_and(|rest| self.patterns.iter().any(|pattern| outputs::fits(pattern, rest.as_path())))
     }
 
-    /// The one task that ran when the file was last written. Where several did, nobody is blamed.
+    /// The one task that ran when the file was last written. Where several may have, nobody is blamed.
     fn only_one_at(&self, change: &Changed, after: &Scan) -> Option<&TaskKey> {
         let written_ms = after.seen.get(&change.path).map(|seen| seen.changed_ns / 1_000_000);
         let written_ms = written_ms.or_else(|| written_at(change))?;
-        let mut running = self.ran.iter().filter(|ran| (ran.from.0..=ran.to.0).contains(&written_ms));
+        self.only_one_at_time(written_ms)
+    }
+
+    fn only_one_at_time(&self, stamp_ms: i64) -> Option<&TaskKey> {
+        let may_have_written = |ran: &&Ran| ran.from.0 - TICK_MS <= stamp_ms && stamp_ms <= ran.to.0;
+        let mut running = self.ran.iter().filter(may_have_written);
         let first = running.next()?;
         running.all(|other| other.task == first.task).then_some(&first.task)
     }
@@ -104,4 +113,25 @@ fn written_at(change: &Changed) -> Option<i64> {
     use std::os::unix::fs::MetadataExt;
     let data = absolute(&change.path).symlink_metadata().ok()?;
     Some(data.ctime() * 1000 + data.ctime_nsec() / 1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ran(task: &str, from: i64, to: i64) -> Ran {
+        Ran { task: TaskKey::parse(task).unwrap(), from: WallTime(from), to: WallTime(to) }
+    }
+
+    #[test]
+    fn what_is_written_within_a_tick_of_a_beginning_is_told_of_nobody_and_later_of_the_one_that_ran() {
+        let drift =
+            Drift { ran: vec![ran("maker", 1000, 2000), ran("meddler", 2000, 3000)], ..Drift::default() };
+        let by = |stamp_ms| drift.only_one_at_time(stamp_ms).map(TaskKey::as_str);
+        assert_eq!(by(1000 - TICK_MS), Some("maker"), "its own first write, stamped by the tick before");
+        assert_eq!(by(2000 - TICK_MS - 1), Some("maker"));
+        assert_eq!((by(2000 - TICK_MS), by(2000)), (None, None), "either may have written it");
+        assert_eq!(by(2001), Some("meddler"));
+        assert_eq!(by(3001), None, "nobody ran");
+    }
 }
