@@ -8,12 +8,14 @@ mod agents;
 mod disk;
 mod end;
 mod fault;
+mod mishaps;
 mod mutants;
 mod oracle;
 mod plan;
 mod random;
 mod script;
 mod tree;
+mod watching;
 mod world;
 
 use std::sync::Mutex;

@@ -1,5 +1,5 @@
 //! One seed's world: agents, a watcher that dies and comes back, a disk that fails, and a clock that jumps
-//! to the next thing that happens.
+//! to the next thing that happens. The watcher's part is in `watching`, what befalls it in `mishaps`.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -7,11 +7,9 @@ use std::path::PathBuf;
 
 use watchkeeper::bus::Layout;
 use watchkeeper::decide::Now;
-use watchkeeper::intake::NoSurroundings;
 use watchkeeper::model::clock::ActiveClock;
 use watchkeeper::model::{BatchId, Tick, WallTime};
-use watchkeeper::watcher::clock::{self, ClockFile};
-use watchkeeper::watcher::{Focus, Heart, TurnError, Watcher};
+use watchkeeper::watcher::{Heart, Watcher};
 
 use super::disk::{ModelDisk, Trouble, attempt_in};
 use super::fault::{Fault, Fired, Menu};
@@ -26,7 +24,6 @@ const FAULTS_END_MS: u64 = 45_000;
 const LIVENESS_MS: u64 = 1_500_000;
 /// When somebody else takes up what is still on offer.
 const OTHERS_COME_MS: u64 = 600_000;
-const CLOCK_NOTE_MS: u64 = 5_000;
 
 /// What a run is to be like.
 #[derive(Clone)]
@@ -70,33 +67,33 @@ pub struct World {
     pub disk: ModelDisk,
     pub random: Random,
     pub mono_ms: u64,
-    wall_ms: i64,
-    watcher: Option<Watcher<ModelDisk>>,
-    rival: Option<(u64, Watcher<ModelDisk>)>,
-    clock: ActiveClock,
-    planned_ms: u64,
-    is_degraded: bool,
-    next_scan: u64,
-    next_turn: u64,
-    next_note: u64,
+    pub wall_ms: i64,
+    pub watcher: Option<Watcher<ModelDisk>>,
+    pub rival: Option<(u64, Watcher<ModelDisk>)>,
+    pub clock: ActiveClock,
+    pub planned_ms: u64,
+    pub is_degraded: bool,
+    pub next_scan: u64,
+    pub next_turn: u64,
+    pub next_note: u64,
     /// The watcher does not run until then, though it lives.
-    stopped_until: u64,
-    opens_at: Option<u64>,
-    trouble_until: u64,
+    pub stopped_until: u64,
+    pub opens_at: Option<u64>,
+    pub trouble_until: u64,
     pub paused_until: u64,
     pub hints: HashSet<PathBuf>,
     pub agents: Vec<Agent>,
     pub queue: BinaryHeap<Reverse<(u64, u64, usize)>>,
-    order: u64,
-    known_attempts: HashSet<(usize, usize, u32)>,
+    pub order: u64,
+    pub known_attempts: HashSet<(usize, usize, u32)>,
     pub respawned: HashSet<(usize, usize, u32)>,
     pub readings: Vec<Reading>,
-    have_others_come: bool,
-    asked: Vec<bool>,
-    dropped: Vec<HashSet<usize>>,
-    next_fault: u64,
+    pub have_others_come: bool,
+    pub asked: Vec<bool>,
+    pub dropped: Vec<HashSet<usize>>,
+    pub next_fault: u64,
     pub trace: Vec<String>,
-    turns: u64,
+    pub turns: u64,
     /// Every byte sequence that must be found again at the end.
     pub kept_bytes: HashMap<u64, String>,
 }
@@ -366,329 +363,6 @@ impl World {
         self.order += 1;
         self.queue.push(Reverse((at, self.order, agent)));
     }
-
-    // --- the watcher ---
-
-    fn open_watcher(&mut self) -> Result<(), Violation> {
-        self.opens_at = None;
-        {
-            let shared = &mut *self.disk.shared.borrow_mut();
-            (shared.is_crashed, shared.crash_at, shared.tears_next_append) = (false, None, false);
-        }
-        if self.options.menu.has(Fault::DoubleCrash) && self.turns > 0 && self.random.chance(30) {
-            let within = self.random.between(1, 60);
-            self.crash_within(within);
-        }
-        self.disk.process += 1;
-        let noted = clock::read(&self.disk, &self.layout);
-        self.clock = ActiveClock::resume(Tick(noted.active_ms), self.mono_ms);
-        let now = self.now();
-        let settings = self.story.settings.clone();
-        let runners = Box::new(watchkeeper::agent::runners::NoRunners);
-        let opened = Watcher::open(self.disk.clone(), self.layout.clone(), settings, runners, now)
-            .map(|watcher| watcher.with_surroundings(Box::new(NoSurroundings)));
-        if self.note_crash(Fault::DoubleCrash) {
-            return self.read_journals();
-        }
-        match opened {
-            Ok(watcher) => {
-                self.clock.catch_up(watcher.latest_clock());
-                self.begin_watch(watcher);
-                self.read_journals()
-            }
-            Err(error) => {
-                self.say(|| format!("cannot open: {error}"));
-                self.opens_at = Some(self.mono_ms + 1_000);
-                Ok(())
-            }
-        }
-    }
-
-    fn begin_watch(&mut self, watcher: Watcher<ModelDisk>) {
-        let epoch = watcher.epoch();
-        self.say(|| format!("watcher of epoch {epoch} is up"));
-        self.watcher = Some(match self.options.heart {
-            Some(heart) => watcher.with_heart(heart),
-            None => watcher,
-        });
-        self.disk.shared.borrow_mut().crash_at = None;
-        (self.next_scan, self.next_turn, self.planned_ms) = (self.mono_ms, u64::MAX, 0);
-        self.stopped_until = 0;
-        self.is_degraded = false;
-        let tick = self.clock.now().0;
-        for reading in &mut self.readings {
-            for beat in reading.beats.values_mut() {
-                (beat.tick, beat.looks, beat.look) = (tick, 0, None);
-            }
-        }
-    }
-
-    pub fn crash_within(&mut self, operations: u64) {
-        let shared = &mut *self.disk.shared.borrow_mut();
-        shared.crash_at = Some(shared.operations + operations);
-    }
-
-    /// Whether the process died in the call that just returned.
-    fn note_crash(&mut self, fault: Fault) -> bool {
-        if !self.disk.shared.borrow().is_crashed {
-            return false;
-        }
-        self.fire(fault);
-        self.watcher = None;
-        let after = self.random.below(3_000);
-        self.opens_at = Some(self.mono_ms + after);
-        true
-    }
-
-    fn watcher_acts(&mut self) -> Result<(), Violation> {
-        match self.is_degraded {
-            true => self.clock.skip_to(self.mono_ms),
-            false => {
-                self.clock.advance(self.mono_ms, self.planned_ms);
-            }
-        }
-        let is_full = self.mono_ms >= self.next_scan;
-        self.ask_by_hand()?;
-        if self.watcher.is_none() {
-            return self.read_journals();
-        }
-        let focus = if is_full { Focus::full() } else { self.focus() };
-        self.hints.clear();
-        // What is seen counts only if the turn comes to its end.
-        let may_fail = self.trouble_until > 0 || self.disk.shared.borrow().after_effect;
-        let before: Option<Vec<_>> =
-            may_fail.then(|| self.readings.iter().map(|reading| reading.beats.clone()).collect());
-        if is_full {
-            self.observe();
-        }
-        let now = self.now();
-        self.turns += 1;
-        let Some(watcher) = &mut self.watcher else { return Ok(()) };
-        let turned = watcher.turn(&focus, now);
-        if self.note_crash(Fault::Crash) {
-            return self.read_journals();
-        }
-        let scan = self.story.settings.scan_interval.millis();
-        if is_full {
-            self.next_scan = self.mono_ms + scan;
-        }
-        self.next_turn = u64::MAX;
-        if let Some(before) = before {
-            let is_lost = |id: &str| match &turned {
-                Ok(report) => report.degraded.iter().any(|(other, _)| other.as_str() == id),
-                Err(_) => true,
-            };
-            for (reading, beats) in self.readings.iter_mut().zip(before) {
-                if !is_lost(&reading.plan.id) {
-                    continue;
-                }
-                // Nobody knows how far the turn came: the watcher may or may not have seen these beats.
-                for (key, old) in beats {
-                    if let Some(beat) = reading.beats.get_mut(&key).filter(|beat| beat.attempt == old.attempt)
-                    {
-                        (beat.tick, beat.looks) = (old.tick, old.looks.max(beat.looks));
-                    }
-                }
-            }
-        }
-        match turned {
-            Ok(report) => {
-                self.is_degraded = !report.degraded.is_empty();
-                if let Some(deadline) = report.next_deadline {
-                    self.next_turn = self.mono_ms + deadline.since(self.clock.now()) + 1;
-                }
-                if report.again {
-                    self.next_turn = self.mono_ms + 1;
-                }
-            }
-            Err(error) if error.is_passing() => {
-                self.say(|| format!("degraded: {error}"));
-                self.is_degraded = true;
-            }
-            Err(error) => {
-                self.say(|| format!("the watcher ends: {error}"));
-                if matches!(error, TurnError::Superseded { .. }) {
-                    return Err(Violation {
-                        invariant: "I1",
-                        detail: format!("the newest watcher: {error}"),
-                    });
-                }
-                self.watcher = None;
-                self.opens_at = Some(self.mono_ms + 500);
-            }
-        }
-        self.planned_ms = self.next_scan.min(self.next_turn).saturating_sub(self.mono_ms);
-        self.note_clock();
-        self.read_journals()
-    }
-
-    fn note_clock(&mut self) {
-        if self.mono_ms < self.next_note || self.watcher.is_none() {
-            return;
-        }
-        self.next_note = self.mono_ms + CLOCK_NOTE_MS;
-        let file = ClockFile { active_ms: self.clock.now().0, ..ClockFile::default() };
-        let _ = clock::write(&self.disk, &self.layout, &file);
-    }
-
-    fn ask_by_hand(&mut self) -> Result<(), Violation> {
-        for number in 0..self.story.batches.len() {
-            let batch = &self.story.batches[number];
-            if batch.way != Way::ByHand || self.asked[number] || batch.asked_at + 1_000 > self.mono_ms {
-                continue;
-            }
-            let (request, id) = (batch.request(), BatchId::parse(&batch.id).unwrap());
-            let now = self.now();
-            let Some(watcher) = &mut self.watcher else { return Ok(()) };
-            let accepted = watcher.accept(&format!("plan-{number}.json"), &request, now);
-            let exists = self.disk.shared.borrow().tree.find(self.layout.batch(&id).dir()).is_some();
-            // Whoever asked sees an error and asks again, unless the batch is there.
-            self.asked[number] = exists;
-            if self.note_crash(Fault::Crash) {
-                return Ok(());
-            }
-            match accepted {
-                Ok(Ok(_)) => {}
-                Ok(Err(defects)) if !exists => {
-                    let detail = format!("a good plan is refused: {defects:?}");
-                    return Err(Violation { invariant: "I18", detail });
-                }
-                Ok(Err(_)) => {}
-                Err(error) => self.say(|| format!("not accepted: {error}")),
-            }
-        }
-        Ok(())
-    }
-
-    fn focus(&self) -> Focus {
-        let mut focus = Focus::default();
-        for path in &self.hints {
-            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
-            if parent == self.layout.inbox() || parent == self.layout.tasks() {
-                focus.intake = true;
-                continue;
-            }
-            let (dir, name) = match parent.file_name() {
-                Some(control) if control == "control" => (parent.parent(), control.to_owned()),
-                _ => (Some(parent), name.to_owned()),
-            };
-            let id =
-                dir.and_then(|dir| dir.file_name()).and_then(watchkeeper::bus::layout::batch_of_directory);
-            if let Some(Ok(id)) = id {
-                focus.names.entry(id).or_default().push(name);
-            }
-        }
-        focus
-    }
-
-    /// A paused watcher goes on, not knowing that it was replaced.
-    fn rival_wakes(&mut self) -> Result<(), Violation> {
-        let Some((_, mut rival)) = self.rival.take() else { return Ok(()) };
-        let now = self.now();
-        match rival.turn(&Focus::full(), now) {
-            Err(TurnError::Superseded { .. }) => Ok(()),
-            _ if self.disk.shared.borrow().is_crashed || self.trouble_until > 0 => Ok(()),
-            Err(error) => Err(Violation { invariant: "I1", detail: format!("the old watcher: {error}") }),
-            Ok(report) => {
-                let detail = format!("the old watcher did not notice that it was replaced: {report:?}");
-                Err(Violation { invariant: "I1", detail })
-            }
-        }
-    }
-
-    // --- what happens to it ---
-
-    fn something_happens(&mut self) -> Result<(), Violation> {
-        self.next_fault = self.mono_ms + self.random.between(300, 6_000);
-        let fault = *self.random.pick(Fault::ALL);
-        if !self.options.menu.has(fault) {
-            return Ok(());
-        }
-        match fault {
-            Fault::Crash => {
-                let within = self.random.between(1, 80);
-                self.crash_within(within);
-            }
-            Fault::TornJournal => self.disk.shared.borrow_mut().tears_next_append = self.watcher.is_some(),
-            Fault::PowerLoss => return self.lose_power(),
-            Fault::WatcherStopped => {
-                let span = if self.random.chance(20) { 3_600_000 } else { 20_000 };
-                let until = self.mono_ms + self.random.below(span);
-                if self.watcher.is_some() {
-                    self.fire(fault);
-                    self.stopped_until = until;
-                }
-            }
-            Fault::Suspended => {
-                self.fire(fault);
-                self.wall_ms += self.random.below(3_600_000) as i64;
-            }
-            Fault::WallStep => {
-                self.fire(fault);
-                self.wall_ms += self.random.below(172_800_000) as i64 - 86_400_000;
-            }
-            Fault::SecondWatcher => self.second_watcher()?,
-            Fault::DiskFull => self.trouble(fault, Trouble::Full),
-            Fault::DiskError => self.trouble(fault, Trouble::Errors),
-            Fault::TooManyOpen => self.trouble(fault, Trouble::TooManyOpen),
-            Fault::ReadOnly => self.trouble(fault, Trouble::ReadOnly),
-            Fault::JournalSyncError => {
-                self.disk.shared.borrow_mut().trouble = Trouble::JournalSync;
-                self.trouble_until = self.mono_ms + 1_500;
-            }
-            Fault::MassSilence => {
-                self.fire(fault);
-                let limit = self.story.settings.heartbeat_timeout.millis().min(20_000);
-                self.paused_until = self.mono_ms + limit * self.random.between(5, 20) / 10;
-            }
-            Fault::Junk => self.junk(),
-            Fault::CancelWish => self.cancel_wish(),
-            Fault::DamagedFile => self.damage(),
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn trouble(&mut self, fault: Fault, trouble: Trouble) {
-        self.fire(fault);
-        self.disk.shared.borrow_mut().trouble = trouble;
-        self.trouble_until = self.mono_ms + self.random.between(500, 15_000);
-    }
-
-    fn second_watcher(&mut self) -> Result<(), Violation> {
-        if self.rival.is_some() || self.trouble_until > 0 || self.disk.shared.borrow().crash_at.is_some() {
-            return Ok(());
-        }
-        let Some(old) = self.watcher.take() else { return Ok(()) };
-        self.fire(Fault::SecondWatcher);
-        let wakes = self.mono_ms + self.random.between(10, 10_000);
-        self.rival = Some((wakes, old));
-        self.open_watcher()
-    }
-
-    fn lose_power(&mut self) -> Result<(), Violation> {
-        self.fire(Fault::PowerLoss);
-        (self.watcher, self.rival) = (None, None);
-        let torn = {
-            let shared = &mut *self.disk.shared.borrow_mut();
-            // What was being appended when it went dark.
-            let torn = shared.tree.lose_power(&mut shared.random);
-            (shared.trouble, shared.is_crashed, shared.crash_at) = (Trouble::None, false, None);
-            torn
-        };
-        for _ in 0..torn {
-            self.fire(Fault::TornJournal);
-        }
-        self.trouble_until = 0;
-        self.forget_what_power_took();
-        self.opens_at = Some(self.mono_ms + self.random.below(5_000));
-        // Half of the time the agents were on the same machine.
-        let are_gone = self.random.chance(50);
-        self.replace_agents(are_gone);
-        Ok(())
-    }
-
-    // --- reading along ---
 
     pub fn read_journals(&mut self) -> Result<(), Violation> {
         let moment = Moment { mono_ms: self.mono_ms };
