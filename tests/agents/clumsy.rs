@@ -58,7 +58,9 @@ fn an_exit_record_that_the_agent_forges_is_not_believed() {
 
 #[test]
 fn a_dead_runner_costs_nobody_else_of_the_watchers_children_their_life() {
-    let _hidden = alone();
+    let Some(_hidden) = alone(a_dead_runner_costs_nobody_else_of_the_watchers_children_their_life) else {
+        return;
+    };
     let stage = Stage::new();
     stage.agent_script("suicidal", "test $WK_ATTEMPT -gt 1 || { kill -9 $PPID; sleep 5; }");
     let plan = stage.plan("batch_id = 7\n 1 agent=suicidal");

@@ -59,8 +59,8 @@ fn an_agent_that_ignores_being_asked_is_killed_with_all_its_children() {
 
 #[test]
 fn kill_finds_who_cleared_its_environment_and_left_its_session() {
+    let Some(_alone) = alone(kill_finds_who_cleared_its_environment_and_left_its_session) else { return };
     for (launcher, cgroups) in ways() {
-        let _alone = alone();
         let stage = Stage::new().with("WK_CGROUPS", cgroups).for_launcher(launcher);
         let hides = "( ( env -i setsid sh -c 'trap \"\" TERM HUP; echo $$ >> pids; exec sleep 300' & ) & ); exec sleep 301";
         stage.agent_script("hides", hides);
@@ -147,7 +147,7 @@ fn an_agent_that_ends_well_takes_what_it_left_running_with_it() {
 
 #[test]
 fn the_control_group_of_a_dead_runner_is_removed() {
-    let _alone = alone();
+    let Some(_alone) = alone(the_control_group_of_a_dead_runner_is_removed) else { return };
     let stage = Stage::new().with("WK_CGROUPS", "on");
     let leaves = "[ $WK_ATTEMPT = 1 ] || exit 0
         ( env -i setsid sh -c 'echo $$ >> pids; exec sleep 300' & ); exec sleep 301";
