@@ -92,7 +92,7 @@ fn a_timeout_kills_the_whole_tree_and_the_retry_never_runs_beside_a_survivor() {
     let play = |launcher: &str, cgroups: &str| {
         let stage = Stage::new().with("WK_CGROUPS", cgroups).for_launcher(launcher);
         stage.agent_script("slow", WATCHES_ITS_BACK);
-        let settings = ["timeout_seconds=3.5", "kill_grace_seconds=0.2", "max_retries=1"];
+        let settings = ["timeout_seconds=6", "kill_grace_seconds=0.2", "max_retries=1"];
         stage.run("batch_id = 7\n 1 agent=slow", &settings).ends().exits(1);
         stage.nobody_is_left();
         assert_eq!(stage.count("7", "launched", None), 2);
@@ -102,7 +102,7 @@ fn a_timeout_kills_the_whole_tree_and_the_retry_never_runs_beside_a_survivor() {
         let told = stage.kept_text("7", "1", 1, "result.json");
         // The runner may notice it itself, or be told by the watcher.
         let is_told = told.contains("\"failed\"") && told.contains("the agent was ended: ");
-        assert!(is_told && told.contains("3.5s"), "{told}");
+        assert!(is_told && told.contains("6s"), "{told}");
         assert_eq!(stage.count("7", "late", None), 0, "it is no result of the agent's");
     };
     // All at once, because each of them waits for two timeouts.

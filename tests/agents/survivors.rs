@@ -96,7 +96,12 @@ fn a_survivor_is_named_where_every_watcher_looks_once() {
     });
     let survivor = survivor(&stage);
     signal(stage.runner("7", "1", 1), Signal::KILL);
-    for _ in 0..3 {
+    stage.wait_for("a watcher asks a person", || {
+        look();
+        (stage.count("7", "unconfirmed_kill", None) == 1).then_some(())
+    });
+    // The next ones ask nobody again, and start nothing.
+    for _ in 0..2 {
         look();
     }
     is_named_and_waited_for(&stage, survivor);
