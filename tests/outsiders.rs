@@ -89,7 +89,7 @@ fn a_refused_result_is_explained_to_its_agent_and_the_corrected_one_wins() {
 fn a_refused_result_is_the_reason_if_nothing_better_comes() {
     let bus = Bus::new();
     let plan = bus.plan("batch_id = 7\n 1 max_retries=0");
-    let _run = bus.run(&plan, &["heartbeat_timeout_seconds=3"]);
+    let _run = bus.run(&plan, &["heartbeat_timeout_seconds=6"]);
     let agent = bus.agent("7/1");
     agent.waits_for_spec().beats().delivers_text("{\"task_id\": \"1\", \"status\": \"succ");
     let result = bus.ended("7");
@@ -198,7 +198,7 @@ fn a_result_that_comes_before_its_task_begins_is_held_and_then_counts() {
 fn garbage_in_the_heartbeat_for_the_whole_window_is_named_as_the_reason() {
     let bus = Bus::new();
     let plan = bus.plan("batch_id = 7\n 1 max_retries=0");
-    let _run = bus.run(&plan, &["heartbeat_timeout_seconds=3"]);
+    let _run = bus.run(&plan, &["heartbeat_timeout_seconds=6"]);
     let agent = bus.agent("7/1");
     agent.waits_for_spec().beats();
     bus.wait_event("7", "started", "1");

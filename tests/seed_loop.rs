@@ -8,8 +8,8 @@ use scene::{Bus, SUCCESS, ending};
 #[test]
 fn an_empty_heartbeat_file_is_neither_an_error_nor_a_beat() {
     let bus = Bus::new();
-    let plan = bus.plan("batch_id = 43\n 1 max_retries=0\n 2 max_retries=0");
-    let _run = bus.run(&plan, &["start_timeout_seconds=4"]);
+    let plan = bus.plan("batch_id = 43\n 1 max_retries=0\n 2 max_retries=0 start_timeout_seconds=4");
+    let _run = bus.run(&plan, &[]);
     for key in ["1", "2"] {
         let agent = bus.agent(&format!("43/{key}"));
         agent.waits_for_spec();

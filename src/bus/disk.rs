@@ -142,6 +142,20 @@ pub enum Content {
     },
 }
 
+/// Reads between two questions whether somebody has the file open for writing, and says so if either was answered
+/// so. A writer that ends its work while we read has closed the file by the second one, although what was read is
+/// half of it; one that opens it meanwhile was not there at the first.
+pub(super) fn read_between(
+    has_writer: impl Fn() -> Option<bool>,
+    read: impl FnOnce() -> io::Result<Content>,
+) -> io::Result<(Content, Option<bool>)> {
+    let before = has_writer();
+    let content = read()?;
+    let is_read = matches!(content, Content::Bytes { .. });
+    let after = if is_read && before != Some(true) { has_writer() } else { before };
+    Ok((content, after.filter(|_| is_read)))
+}
+
 /// The file system as the bus needs it. Paths are absolute. Errors carry no path: callers add it.
 pub trait Disk {
     fn list(&self, dir: &Path) -> io::Result<Vec<Listed>>;
@@ -151,9 +165,7 @@ pub trait Disk {
     fn read(&self, path: &Path, limit: u64) -> io::Result<Content>;
     /// Reads, and says of what was read whether somebody has it open for writing: one opening for both.
     fn read_and_ask(&self, path: &Path, limit: u64) -> io::Result<(Content, Option<bool>)> {
-        let content = self.read(path, limit)?;
-        let has_writer = if matches!(content, Content::Bytes { .. }) { self.has_writer(path) } else { None };
-        Ok((content, has_writer))
+        read_between(|| self.has_writer(path), || self.read(path, limit))
     }
     /// The path with every link in it followed; an error if it leads nowhere.
     fn resolve(&self, path: &Path) -> io::Result<PathBuf>;
@@ -237,5 +249,40 @@ impl BusError {
     pub fn is_passing(&self) -> bool {
         use io::ErrorKind::{Interrupted, NotFound, PermissionDenied};
         self.is_bus_wide() || matches!(self.source.kind(), Interrupted | PermissionDenied | NotFound)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// How a file is read whose writer is there or not, at first and after it was read.
+    fn read(had_writer: bool, has_writer: bool) -> Option<bool> {
+        let is_read = Cell::new(false);
+        let look = Look { kind: NodeKind::File, inode: 1, size: 1, modified_ns: 0, changed_ns: 0, links: 1 };
+        let read = || {
+            is_read.set(true);
+            Ok(Content::Bytes { bytes: b"{".to_vec(), look })
+        };
+        read_between(|| Some(if is_read.get() { has_writer } else { had_writer }), read).unwrap().1
+    }
+
+    #[test]
+    fn a_writer_that_comes_or_goes_while_a_file_is_read_was_there() {
+        assert_eq!(read(false, false), Some(false));
+        assert_eq!(
+            read(true, false),
+            Some(true),
+            "it wrote the rest and closed the file: what we have is half"
+        );
+        assert_eq!(read(false, true), Some(true));
+        assert_eq!(read(true, true), Some(true));
+    }
+
+    #[test]
+    fn of_what_was_not_read_no_writer_is_told() {
+        assert_eq!(read_between(|| Some(true), || Ok(Content::Absent)).unwrap(), (Content::Absent, None));
     }
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{Mode, OFlags};
 
-use super::disk::{Content, Disk, Durability, Listed, Look, NodeKind, Readers};
+use super::disk::{Content, Disk, Durability, Listed, Look, NodeKind, Readers, read_between};
 use super::platform;
 
 /// What our own temporary files begin with; a crash may leave one, and the next start sweeps it.
@@ -150,7 +150,7 @@ fn without_path(error: io::Error) -> io::Error {
     }
 }
 
-fn read_opened(file: &mut File, limit: u64) -> io::Result<Content> {
+fn read_opened(file: &File, limit: u64) -> io::Result<Content> {
     let before = look_of(&file.metadata()?);
     if before.kind != NodeKind::File {
         return Ok(Content::NotAFile(before.kind));
@@ -208,20 +208,18 @@ impl Disk for RealDisk {
     fn read(&self, path: &Path, limit: u64) -> io::Result<Content> {
         self.begin();
         match open_for_reading(path)? {
-            Ok(mut file) => read_opened(&mut file, limit),
+            Ok(file) => read_opened(&file, limit),
             Err(content) => Ok(content),
         }
     }
 
     fn read_and_ask(&self, path: &Path, limit: u64) -> io::Result<(Content, Option<bool>)> {
         self.begin();
-        let mut file = match open_for_reading(path)? {
+        let file = match open_for_reading(path)? {
             Ok(file) => file,
             Err(content) => return Ok((content, None)),
         };
-        let content = read_opened(&mut file, limit)?;
-        let is_read = matches!(content, Content::Bytes { .. });
-        Ok((content, if is_read { platform::has_writer(&file) } else { None }))
+        read_between(|| platform::has_writer(&file), || read_opened(&file, limit))
     }
 
     fn resolve(&self, path: &Path) -> io::Result<PathBuf> {

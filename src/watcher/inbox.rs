@@ -83,7 +83,8 @@ impl<D: Disk> Watcher<D> {
         now: Now,
         report: &mut TurnReport,
     ) -> Result<(), TurnError> {
-        let content = self.disk.read(path, bus::PLAN_BYTES_MAX).map_err(BusError::of("read", path))?;
+        let (content, has_writer) =
+            self.disk.read_and_ask(path, bus::PLAN_BYTES_MAX).map_err(BusError::of("read", path))?;
         let drafted = match &content {
             Content::Absent => return Ok(()),
             Content::Changing => Err(vec![unreadable(&content, bus::PLAN_BYTES_MAX)]),
@@ -97,9 +98,7 @@ impl<D: Disk> Watcher<D> {
         };
         match drafted {
             // Half a Markdown plan reads like a whole one: it must be at rest, or nobody can be writing it.
-            Ok(batch)
-                if self.disk.has_writer(path) != Some(false) && !self.is_at_rest(path, &content, now) =>
-            {
+            Ok(batch) if has_writer != Some(false) && !self.is_at_rest(path, &content, now) => {
                 log::debug!("{}: still being written, would be batch {}", path.display(), batch.id);
             }
             Ok(batch) => {
@@ -109,7 +108,7 @@ impl<D: Disk> Watcher<D> {
                 self.intake.settling.forget(path);
                 report.accepted.push(Accepted { name, batch: id });
             }
-            Err(defects) if self.is_settled(path, &content, now) => {
+            Err(defects) if self.is_settled(path, (&content, has_writer), now) => {
                 self.turn_away(path, name, defects, now, report)?;
             }
             Err(_) => {}
@@ -125,7 +124,8 @@ impl<D: Disk> Watcher<D> {
         now: Now,
         report: &mut TurnReport,
     ) -> Result<(), TurnError> {
-        let content = self.disk.read(path, bus::SPEC_BYTES_MAX).map_err(BusError::of("read", path))?;
+        let (content, has_writer) =
+            self.disk.read_and_ask(path, bus::SPEC_BYTES_MAX).map_err(BusError::of("read", path))?;
         let read = match &content {
             Content::Absent => return Ok(()),
             Content::Bytes { bytes, .. } => self.place_of_loose_spec(&name, bytes)?,
@@ -140,7 +140,7 @@ impl<D: Disk> Watcher<D> {
                 self.intake.settling.forget(path);
                 report.accepted.push(Accepted { name, batch });
             }
-            Err(defects) if self.is_settled(path, &content, now) => {
+            Err(defects) if self.is_settled(path, (&content, has_writer), now) => {
                 self.turn_away(path, name, defects, now, report)?;
             }
             Err(_) => {}
@@ -386,14 +386,13 @@ impl<D: Disk> Watcher<D> {
         Ok(())
     }
 
-    fn is_settled(&mut self, path: &Path, content: &Content, now: Now) -> bool {
+    fn is_settled(&mut self, path: &Path, (content, has_writer): (&Content, Option<bool>), now: Now) -> bool {
         let look = match content {
             Content::Bytes { look, .. } => Some(*look),
             Content::Changing => None,
             // What is no plain file at all never becomes one by waiting.
             _ => return true,
         };
-        let has_writer = self.disk.has_writer(path);
         self.intake.settling.is_settled(path, look, has_writer, now.clock, self.settings.settle)
     }
 

@@ -382,7 +382,8 @@ fn look_at_spec<D: Disk>(
         bus::quarantine::refuse(context.disk, context.layout, &path, &defects, now.wall)?;
         return Ok(());
     }
-    let content = context.disk.read(&path, bus::SPEC_BYTES_MAX).map_err(BusError::of("read", &path))?;
+    let (content, has_writer) =
+        context.disk.read_and_ask(&path, bus::SPEC_BYTES_MAX).map_err(BusError::of("read", &path))?;
     let identity = identity_of(&content);
     let content = match content {
         Content::Absent => return Ok(()),
@@ -393,7 +394,6 @@ fn look_at_spec<D: Disk>(
         Content::Bytes { bytes, look } => match read_spec(context, &key, &bytes) {
             Ok(task) => Ok(Box::new(task)),
             Err(defects) => {
-                let has_writer = context.disk.has_writer(&path);
                 let settle = context.settings.settle;
                 if !kept.settling.is_settled(&path, Some(look), has_writer, now.clock, settle) {
                     return Ok(());

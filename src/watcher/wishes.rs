@@ -35,7 +35,8 @@ pub(super) fn look_at_wishes<D: Disk>(
     listed.sort_by_key(|entry| (time_in(&entry.name), entry.name.clone()));
     for entry in listed {
         let path = dir.join(&entry.name);
-        let content = context.disk.read(&path, bus::NOTE_BYTES_MAX).map_err(BusError::of("read", &path))?;
+        let (content, has_writer) =
+            context.disk.read_and_ask(&path, bus::NOTE_BYTES_MAX).map_err(BusError::of("read", &path))?;
         let (read, look) = match content {
             Content::Absent | Content::Changing => continue,
             Content::Bytes { bytes, look } => (wish::read(&bytes), Some(look)),
@@ -58,7 +59,6 @@ pub(super) fn look_at_wishes<D: Disk>(
                 granted.push(path);
             }
             Err(defects) => {
-                let has_writer = context.disk.has_writer(&path);
                 let settle = context.settings.settle;
                 if look.is_none() || kept.settling.is_settled(&path, look, has_writer, now.clock, settle) {
                     kept.settling.forget(&path);

@@ -5,11 +5,12 @@ use std::ops::Deref;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::scene::apart::was_played_apart;
 use crate::scene::{Bus, Process, Ran};
 
 /// In the environment of everything that a scene starts, and of the runners that come of it. Agents do not
@@ -17,8 +18,6 @@ use crate::scene::{Bus, Process, Ran};
 const SCENE: &str = "WK_SCENE";
 /// Beside the quick settings of every scene.
 const QUICK: &[&str] = &["kill_grace_seconds=0.5"];
-
-static SCENES: AtomicU32 = AtomicU32::new(1);
 
 /// One scene's bus. It fails the scene if a process is left when it is over.
 pub struct Stage {
@@ -44,8 +43,9 @@ impl Stage {
 
     /// A stage whose root has this name.
     pub fn below(root: &str) -> Stage {
-        let name = format!("wk-test-{}-{}", std::process::id(), SCENES.fetch_add(1, Ordering::Relaxed));
-        Stage { bus: Bus::below(root), name, variables: Vec::new(), has_tmux: false }
+        let bus = Bus::below(root);
+        let name = format!("wk-test-{}", bus.name());
+        Stage { bus, name, variables: Vec::new(), has_tmux: false }
     }
 
     /// A variable for the watcher.
@@ -70,6 +70,16 @@ impl Stage {
     /// Writes a shell script into the work tree. A command for it: `["sh","NAME"]`.
     pub fn script(&self, name: &str, text: &str) -> &Self {
         std::fs::write(self.file(name), text).unwrap();
+        self
+    }
+
+    /// Puts a program into the work tree. Another one writes it: a scene that starts something just now would keep
+    /// open what we write, and nobody could run it.
+    pub fn program(&self, name: &str, text: &str) -> &Self {
+        self.script("staged-program", text);
+        let (from, to) = (self.file("staged-program"), self.file(name));
+        let installed = Command::new("install").args(["-m", "755"]).arg(from).arg(to).status();
+        assert!(installed.unwrap().success(), "{name}");
         self
     }
 
@@ -221,11 +231,14 @@ impl Drop for Stage {
     }
 }
 
-/// A process with nothing in its environment could be anybody's: scenes that look for them play one by one.
-static HIDDEN: std::sync::Mutex<()> = std::sync::Mutex::new(());
-
-pub fn alone() -> std::sync::MutexGuard<'static, ()> {
-    HIDDEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+/// A process with nothing in its environment could be anybody's: scenes that look for them play where nobody else is,
+/// and else one by one. `None` if this one was played.
+pub fn alone(test: impl Fn()) -> Option<MutexGuard<'static, ()>> {
+    static HIDDEN: Mutex<()> = Mutex::new(());
+    if was_played_apart(test) {
+        return None;
+    }
+    Some(HIDDEN.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Every launcher that starts something here.

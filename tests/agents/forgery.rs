@@ -27,7 +27,11 @@ fn a_record_beside_an_emptied_lock_is_not_believed_while_its_agent_lives() {
 
 #[test]
 fn a_record_whose_forger_killed_its_runner_is_not_believed_and_the_forger_is_ended() {
-    let _hidden = alone();
+    let Some(_hidden) =
+        alone(a_record_whose_forger_killed_its_runner_is_not_believed_and_the_forger_is_ended)
+    else {
+        return;
+    };
     let stage = Stage::new();
     stage.agent_script("forger", &format!("{FORGES}forge \"$WK_TASK\"; kill -9 $PPID; sleep 600"));
     stage.agent_script("next", "touch began");

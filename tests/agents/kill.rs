@@ -59,8 +59,8 @@ fn an_agent_that_ignores_being_asked_is_killed_with_all_its_children() {
 
 #[test]
 fn kill_finds_who_cleared_its_environment_and_left_its_session() {
+    let Some(_alone) = alone(kill_finds_who_cleared_its_environment_and_left_its_session) else { return };
     for (launcher, cgroups) in ways() {
-        let _alone = alone();
         let stage = Stage::new().with("WK_CGROUPS", cgroups).for_launcher(launcher);
         let hides = "( ( env -i setsid sh -c 'trap \"\" TERM HUP; echo $$ >> pids; exec sleep 300' & ) & ); exec sleep 301";
         stage.agent_script("hides", hides);
@@ -92,7 +92,7 @@ fn a_timeout_kills_the_whole_tree_and_the_retry_never_runs_beside_a_survivor() {
     let play = |launcher: &str, cgroups: &str| {
         let stage = Stage::new().with("WK_CGROUPS", cgroups).for_launcher(launcher);
         stage.agent_script("slow", WATCHES_ITS_BACK);
-        let settings = ["timeout_seconds=3.5", "kill_grace_seconds=0.2", "max_retries=1"];
+        let settings = ["timeout_seconds=6", "kill_grace_seconds=0.2", "max_retries=1"];
         stage.run("batch_id = 7\n 1 agent=slow", &settings).ends().exits(1);
         stage.nobody_is_left();
         assert_eq!(stage.count("7", "launched", None), 2);
@@ -102,7 +102,7 @@ fn a_timeout_kills_the_whole_tree_and_the_retry_never_runs_beside_a_survivor() {
         let told = stage.kept_text("7", "1", 1, "result.json");
         // The runner may notice it itself, or be told by the watcher.
         let is_told = told.contains("\"failed\"") && told.contains("the agent was ended: ");
-        assert!(is_told && told.contains("3.5s"), "{told}");
+        assert!(is_told && told.contains("6s"), "{told}");
         assert_eq!(stage.count("7", "late", None), 0, "it is no result of the agent's");
     };
     // All at once, because each of them waits for two timeouts.
@@ -147,7 +147,7 @@ fn an_agent_that_ends_well_takes_what_it_left_running_with_it() {
 
 #[test]
 fn the_control_group_of_a_dead_runner_is_removed() {
-    let _alone = alone();
+    let Some(_alone) = alone(the_control_group_of_a_dead_runner_is_removed) else { return };
     let stage = Stage::new().with("WK_CGROUPS", "on");
     let leaves = "[ $WK_ATTEMPT = 1 ] || exit 0
         ( env -i setsid sh -c 'echo $$ >> pids; exec sleep 300' & ); exec sleep 301";

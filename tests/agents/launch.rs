@@ -223,7 +223,8 @@ fn a_result_is_collected_only_after_its_agent_has_ended() {
         2 <- 1 command=[\"true\"]
         3 command=[\"sh\",\"other.sh\"]
         4 <- 3 command=[\"true\"]";
-    let run = stage.run(plan, &["kill_grace_seconds=15"]);
+    // So patient that it is not ended for staying after its result, however long the others take.
+    let run = stage.run(plan, &["kill_grace_seconds=600"]);
     // Turns are taken while the result lies there.
     stage.wait_event("7", "succeeded", "4");
     assert_eq!(stage.count("7", "collected", Some("1")), 0);

@@ -2,7 +2,6 @@
 //! are given, and how far what they say comes.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::Value;
 
@@ -34,12 +33,8 @@ fn expected(cli: &str, name: &str) -> Value {
 fn stage(name: &str, pace: &str) -> Stage {
     let stage = Stage::new();
     std::fs::create_dir(stage.file("bin")).unwrap();
-    stage.script("stand-in", STAND_IN);
     for cli in CLIS {
-        // By another program: one of ours that starts another just now would keep it open for writing.
-        let (from, to) = (stage.file("stand-in"), stage.file(&format!("bin/{cli}")));
-        let installed = Command::new("install").args(["-m", "755"]).arg(from).arg(to).status();
-        assert!(installed.unwrap().success());
+        stage.program(&format!("bin/{cli}"), STAND_IN);
         let played = transcript(cli, &format!("{name}.jsonl"));
         if played.exists() {
             std::fs::copy(played, stage.file(&format!("{cli}.jsonl"))).unwrap();

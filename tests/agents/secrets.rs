@@ -1,7 +1,5 @@
 //! Secrets of an agent's environment: in no log, result, journal, status or summary, however they are written.
 
-use std::os::unix::fs::PermissionsExt;
-
 use crate::crew::{Stage, launchers};
 
 const SECRET: &str = "correct-horse-battery-staple";
@@ -54,7 +52,7 @@ fn a_secret_in_the_last_line_is_not_shown_as_progress() {
     let stage = Stage::new().with("MY_TOKEN", SECRET);
     stage.agent_script("leaks", "echo working with $MY_TOKEN; until [ -e go ]; do sleep 0.02; done");
     stage.settings("env = [\"MY_TOKEN\"]");
-    let run = stage.run("batch_id = 7\n 1 agent=leaks", &["heartbeat_timeout_seconds=1"]);
+    let run = stage.run("batch_id = 7\n 1 agent=leaks", &["heartbeat_timeout_seconds=6"]);
     let beat = stage.wait_for("the beat tells of it", || {
         let beat = std::fs::read_to_string(stage.path("tasks/batch-7/task-1.hb")).ok()?;
         beat.contains("working with").then_some(beat)
@@ -71,9 +69,7 @@ fn stage_with_false_tmux(script: Option<&str>) -> Stage {
     let programs = stage.file("programs");
     std::fs::create_dir(&programs).unwrap();
     if let Some(script) = script {
-        let tmux = programs.join("tmux");
-        std::fs::write(&tmux, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&tmux, std::fs::Permissions::from_mode(0o755)).unwrap();
+        stage.program("programs/tmux", &format!("#!/bin/sh\n{script}\n"));
     }
     stage.settings("launcher = \"tmux\"\n");
     stage.agent_script("never", "echo it ran >> ran");

@@ -116,9 +116,9 @@ fn retry_refuses_what_would_not_help_and_says_what_would() {
 #[test]
 fn a_try_by_hand_has_its_whole_time_however_much_was_used_before() {
     let stage = stage();
-    stage.script("slow.sh", "sleep 3; [ -e fixed ]");
+    stage.script("slow.sh", "sleep 4; [ -e fixed ]");
     // Two tries take longer than the stage may, and either of them much less.
-    let limits = "timeout_seconds = 5.5\n stage_timeout_seconds = 5.5";
+    let limits = "timeout_seconds = 7.5\n stage_timeout_seconds = 7.5";
     let plan = &format!("batch_id = 7\n max_retries = 0\n {limits}\n 1 command=[\"sh\",\"slow.sh\"]");
     stage.run(plan, &[]).ends().exits(1);
     stage.script("fixed", "");

@@ -10,6 +10,12 @@ use watchkeeper::model::Seconds;
 
 use super::stage::{Stage, different_beats, eventually};
 
+/// A task that ends before this needs no beat.
+const FIRST_BEAT_AFTER_SECONDS: f64 = 0.25;
+
+/// File times come from a clock that moves this seldom at most.
+const FILE_CLOCK: Duration = Duration::from_millis(20);
+
 #[test]
 fn a_sleeping_agent_is_beaten_for() {
     let stage = Stage::new(&["sleep", "60"]);
@@ -36,9 +42,13 @@ fn a_flood_of_output_holds_up_neither_beats_nor_signals() {
 
 #[test]
 fn an_agent_that_ends_at_once_is_not_beaten_for() {
-    let stage = Stage::new(&["true"]);
-    stage.run();
-    assert_eq!(stage.beat(), None);
+    // On a busy machine even this one may take so long that it needs a beat; then another one is looked at.
+    eventually("one ends at once", || {
+        let stage = Stage::new(&["true"]);
+        let is_short = stage.run().wall_seconds < FIRST_BEAT_AFTER_SECONDS;
+        assert!(!is_short || stage.beat().is_none(), "{:?}", stage.beat());
+        is_short
+    });
 }
 
 /// Beats for itself with its own words, for two spans of the runner, and then falls silent.
@@ -75,12 +85,16 @@ fn an_agent_that_beats_itself_is_left_alone_and_its_words_are_kept_when_it_falls
         let Some((beat, came)) = beat_and_when_it_came(&stage) else { return false };
         if beat.get("attempt").is_some() {
             is_foreign = true;
-            return false;
+            // Who was held up here may find the last word in the runner's mouth only.
+            return beat["progress"] == "mine 25";
         }
         // An agent that was held up has fallen silent, and may be beaten for.
         if let Some(before) = own.filter(|_| is_foreign) {
             let silent = came.saturating_sub(before);
-            assert!(silent >= every, "the runner beat for an agent that was silent for {silent:?}");
+            assert!(
+                silent + FILE_CLOCK >= every,
+                "the runner beat for an agent that was silent for {silent:?}"
+            );
         }
         (own, is_foreign) = (Some(came), false);
         beat["progress"] == "mine 25"

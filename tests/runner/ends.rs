@@ -13,16 +13,16 @@ use super::stage::{Stage, eventually, text};
 #[test]
 fn a_tree_that_ignores_term_is_killed_at_its_timeout_and_nobody_is_left() {
     let mut stage = Stage::script("unwilling.sh");
-    stage.order.timeout = Seconds(4.0);
+    stage.order.timeout = Seconds(6.0);
     let running = stage.spawn();
     eventually("the tree stands", || stage.marked().len() >= 5);
     let exit = running.exit();
-    assert_eq!(exit.stopped, Some(Stopped::Timeout { limit: Seconds(4.0) }));
+    assert_eq!(exit.stopped, Some(Stopped::Timeout { limit: Seconds(6.0) }));
     assert_eq!((exit.signal, exit.result_by_runner), (Some(9), true));
     assert_eq!(stage.marked(), [0; 0]);
     let (claim, value) = stage.result();
     assert_eq!(claim.status, ClaimStatus::Failure);
-    assert!(claim.errors[0].contains("4s were up"), "{:?}", claim.errors);
+    assert!(claim.errors[0].contains("6s were up"), "{:?}", claim.errors);
     assert_eq!(value["run"]["signal"], 9);
 }
 

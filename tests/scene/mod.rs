@@ -6,6 +6,7 @@
 #![allow(dead_code)]
 
 pub mod agent;
+pub mod apart;
 pub mod plan;
 pub mod play;
 pub mod process;
@@ -56,6 +57,12 @@ impl Bus {
             std::fs::create_dir_all(bus.path(name)).unwrap();
         }
         bus
+    }
+
+    /// What no other bus is called, in this run or another.
+    pub fn name(&self) -> String {
+        let name = self.dir.path().file_name().expect("a directory of its own").to_string_lossy();
+        name.trim_start_matches('.').to_owned()
     }
 
     /// The directory that holds `.ce`.

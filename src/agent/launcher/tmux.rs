@@ -21,6 +21,9 @@ use crate::bus::platform;
 
 /// The option by which our sessions are known.
 const MARK: &str = "@watchkeeper";
+/// How often a server that is about to end is asked again, and after how long: about a second in all.
+const ENDING_SERVER_TRIES: u32 = 50;
+const ENDING_SERVER_PAUSE_MS: u64 = 20;
 /// Sessions of one agent in one minute.
 const NAMES_MAX: u32 = 10_000;
 /// Longest part of a session's name that comes from the agent's.
@@ -63,12 +66,22 @@ impl Tmux {
     /// The server is the user's, and outlives us. Were it our descendant while we inherit orphans, all that people
     /// daemonise in their own sessions on it would become our children, and be taken for what a dead runner left.
     fn new_session(&self, name: &str, job: &Job<'_>) -> Result<Made, String> {
-        match self.ask_for_session(name, job, &["-N"]) {
+        let ask = || match self.ask_for_session(name, job, &["-N"]) {
             // No server, or a tmux that does not know the flag for "only if there is one".
             Err(Refused::ByTmux(_)) => tree::without_inheriting(|| self.ask_for_session(name, job, &[])),
             answer => answer,
+        };
+        let mut answer = ask();
+        for _ in 0..ENDING_SERVER_TRIES {
+            match &answer {
+                // Its last session was closed a moment ago. Once it is gone, there will be another one.
+                Err(Refused::ByTmux(complaint)) if complaint.contains("server exited") => {}
+                _ => break,
+            }
+            platform::pause_ms(ENDING_SERVER_PAUSE_MS);
+            answer = ask();
         }
-        .map_err(|refused| refused.to_string())
+        answer.map_err(|refused| refused.to_string())
     }
 
     /// One call for everything: a second one would come too late for a short command.

@@ -156,6 +156,8 @@ impl<'a> Attendant<'a> {
     /// Waits at most this long for something to come, and passes it on. Tells whether the agent may have ended;
     /// it is still to be waited for.
     pub(super) fn pass_on(&mut self, wait_ms: u64) -> bool {
+        // Before the look, so that nothing can have come unseen by then: we may be held up after it.
+        let now_ms = monotonic_ms();
         let Ready { end, prompt, streams: [out, err] } = self.wait(wait_ms);
         if prompt && let Some(prompt) = self.prompt.take() {
             self.prompt = prompt.go_on();
@@ -166,7 +168,6 @@ impl<'a> Attendant<'a> {
         if err {
             self.pass_on_errors();
         }
-        let now_ms = monotonic_ms();
         let screen = &mut self.screen;
         let is_idle = |stream: &Stream| stream.idle_at_ms().is_some_and(|at| at <= now_ms);
         let has_rested = is_idle(&self.out);

@@ -16,6 +16,11 @@ use super::kill::{Confirmation, Doubt, Quarry, end};
 use super::marker::marked_among;
 use super::procfs::{Process, below, everyone};
 use super::suspects::{Innocent, Inquiry};
+use crate::bus::platform;
+
+/// The pauses before further looks where one has found suspects, in milliseconds. Who is being started has no
+/// environment for a moment, and who loses its parent is about to end as a rule: neither is worth a question.
+const SECOND_LOOKS_MS: [u64; 5] = [5, 10, 20, 40, 80];
 
 /// More than any chain of shells and launchers; a chain that changes while it is read ends too.
 const ANCESTORS_MAX: usize = 64;
@@ -80,7 +85,16 @@ pub fn end_orphans(
     let cgroup = trace.cgroup.as_deref().and_then(Cgroup::open);
     let is_removed = trace.cgroup.as_deref().is_some_and(Cgroup::is_removed);
     let mut orphans = Orphans { trace, innocent, cgroup, proven: HashSet::new(), unproven: Vec::new() };
-    match end(&mut orphans, grace, limit, tick) {
+    let mut answer = end(&mut orphans, grace, limit, tick);
+    for pause_ms in SECOND_LOOKS_MS {
+        if answer != Confirmation::Gone || orphans.unproven.is_empty() {
+            break;
+        }
+        tick();
+        platform::pause_ms(pause_ms);
+        answer = end(&mut orphans, Duration::ZERO, limit, tick);
+    }
+    match answer {
         // All were born in the group, and nobody is in it: then nobody else can be one of them.
         Confirmation::Gone if orphans.cgroup.is_some() || is_removed || orphans.unproven.is_empty() => {
             // Its runner would have done it. A group that stays does no harm.

@@ -178,6 +178,29 @@ fn an_orphan_without_mark_and_cgroup_is_left_alone_but_keeps_the_answer_open() {
 }
 
 #[test]
+fn who_is_gone_at_a_second_look_is_no_suspect() {
+    let scene = Orphaned::by("unmarked_orphans");
+    let suspect = &scene.who["bare"];
+    let suspects = |tick: &mut dyn FnMut()| match end_orphans(
+        &scene.trace,
+        Innocent::default(),
+        Duration::ZERO,
+        LIMIT,
+        tick,
+    ) {
+        Confirmation::Unknown(Doubt::Unproven(suspects)) => suspects,
+        _ => Vec::new(),
+    };
+    assert!(suspects(&mut || ()).contains(suspect));
+    // Nobody is left who could be ended: whoever is called now is called between two looks.
+    let found = suspects(&mut || {
+        let _ = send(suspect, Signal::KILL);
+        until("it is dead", || suspect.state() == Existence::Dead);
+    });
+    assert!(!found.contains(suspect), "{found:?}");
+}
+
+#[test]
 fn an_orphan_that_runs_a_program_which_no_agent_leaves_is_not_suspected() {
     let scene = Orphaned::by("unmarked_orphans");
     let program = procfs::program_of(scene.who["bare"].pid).unwrap();

@@ -36,12 +36,17 @@ pub fn usage(of: u32) -> Option<Usage> {
 /// it counts once. Takes a walk through the memory of each, so it is for moments in which the sum is not enough.
 pub fn shared_out_memory(of: u32) -> u64 {
     let mut buffer = vec![0; 4096];
-    let page = rustix::param::page_size() as u64;
-    let occupied = |process: &Process| {
-        let share = share_of(process.pid, &mut buffer);
-        share.unwrap_or(process.resident_pages * page)
+    family(of).iter().map(|process| occupied_by(process.pid, &mut buffer)).sum()
+}
+
+/// A process's part, in bytes. One that has ended since it was listed occupies nothing: what it held then is with those
+/// that it shared it with.
+fn occupied_by(pid: u32, buffer: &mut Vec<u8>) -> u64 {
+    let whole = || {
+        let pages = Process::read(pid).map_or(0, |process| process.resident_pages);
+        pages * rustix::param::page_size() as u64
     };
-    family(of).iter().map(occupied).sum()
+    share_of(pid, buffer).unwrap_or_else(whole)
 }
 
 /// A process's own memory and its share of the rest, in bytes; `None` where the kernel does not say.
@@ -51,4 +56,27 @@ fn share_of(pid: u32, buffer: &mut Vec<u8>) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staging::until;
+    use super::*;
+
+    #[test]
+    fn who_has_ended_since_it_was_listed_occupies_nothing() {
+        let mut child = std::process::Command::new("sleep").arg("300").spawn().unwrap();
+        let occupied = || occupied_by(child.id(), &mut Vec::new());
+        let listed = |is_alive: bool| {
+            let process = Process::read(child.id()).unwrap();
+            process.is_alive() == is_alive && (process.resident_pages > 0) == is_alive
+        };
+        until("it occupies something", || listed(true) && occupied() > 0);
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        until("it has ended, and is still listed", || listed(false));
+        assert_eq!(occupied(), 0);
+        child.wait().unwrap();
+        assert_eq!(occupied_by(pid.as_raw_nonzero().get() as u32, &mut Vec::new()), 0);
+    }
 }

@@ -107,12 +107,29 @@ pub struct FoundTask {
     pub task: TaskIx,
 }
 
+/// The batch that a name means, with what it holds. One that is archived between our look for it and the reading is
+/// looked for once more.
+fn loaded_batch(
+    desk: &Desk,
+    name: &str,
+    disk: &RealDisk,
+) -> Result<(Found, (BatchState, Vec<Entry>)), Trouble> {
+    let found = batch(desk, name)?;
+    match found.load(disk) {
+        Err(_) if !found.paths.dir().exists() => {
+            let found = batch(desk, name)?;
+            let loaded = found.load(disk)?;
+            Ok((found, loaded))
+        }
+        loaded => Ok((found, loaded?)),
+    }
+}
+
 /// The task that a name means: `BATCH/TASK`, or `TASK` where that is clear.
 pub fn task(desk: &Desk, name: &str) -> Result<FoundTask, Trouble> {
     let disk = RealDisk::default();
     if let Some((batch_name, task_name)) = name.split_once('/') {
-        let found = batch(desk, batch_name)?;
-        let (state, entries) = found.load(&disk)?;
+        let (found, (state, entries)) = loaded_batch(desk, batch_name, &disk)?;
         return match state.find(task_name) {
             Some(task) => Ok(FoundTask { batch: found, state, entries, task }),
             None => Err(no_task(&state, &found, task_name)),

@@ -189,7 +189,10 @@ impl Logs {
                     return Ok(Exit::Interrupted);
                 }
                 if is_over && let Some(next) = self.next_attempt(&found, attempt) {
-                    break next;
+                    if !has_moved(desk, &found, &name)? {
+                        break next;
+                    }
+                    continue;
                 }
                 #[expect(clippy::disallowed_methods, reason = "a follower looks now and then")]
                 std::thread::sleep(LOOK_EVERY);
@@ -227,6 +230,12 @@ impl Logs {
             _ => None,
         }
     }
+}
+
+/// Whether the batch was archived, or opened again, since we looked: then its logs may have been gone from where we
+/// looked for them.
+fn has_moved(desk: &Desk, found: &FoundTask, name: &str) -> Result<bool, Trouble> {
+    Ok(locate::task(desk, name)?.batch.is_archived != found.batch.is_archived)
 }
 
 fn task(found: &FoundTask) -> &TaskState {
