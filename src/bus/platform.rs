@@ -27,19 +27,67 @@ mod lease {
     use std::fs::File;
     use std::os::fd::AsRawFd;
 
+    /// Chooses the signal of a descriptor. It stands in the kernel's `fcntl.h`, and libc does not have it.
+    const F_SETSIG: i32 = 10;
+
+    pub(super) fn has_writer(file: &File) -> Option<bool> {
+        match take(file) {
+            Ok(()) => {
+                release(file);
+                Some(false)
+            }
+            Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Some(true),
+            Err(_) => None,
+        }
+    }
+
+    fn take(file: &File) -> std::io::Result<()> {
+        // Whoever opens the file for writing meanwhile is let in when we release it, and we are sent a signal: by
+        // default one that ends whoever does not catch it, now one that nobody minds.
+        control(file, F_SETSIG, libc::SIGURG);
+        match control(file, libc::F_SETLEASE, libc::F_RDLCK) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    }
+
+    fn release(file: &File) {
+        control(file, libc::F_SETLEASE, libc::F_UNLCK);
+    }
+
     #[expect(
         unsafe_code,
-        reason = "F_SETLEASE has no safe wrapper; the call takes two integers and no memory"
+        reason = "leases have no safe wrapper; the call takes a descriptor, two integers and no memory"
     )]
-    pub(super) fn has_writer(file: &File) -> Option<bool> {
-        let set = |kind: i32| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) };
-        if set(libc::F_RDLCK) == 0 {
-            set(libc::F_UNLCK);
-            return Some(false);
-        }
-        match std::io::Error::last_os_error().raw_os_error() {
-            Some(libc::EAGAIN) => Some(true),
-            _ => None,
+    fn control(file: &File, command: i32, argument: i32) -> i32 {
+        unsafe { libc::fcntl(file.as_raw_fd(), command, argument) }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn whoever_begins_to_write_while_it_is_asked_does_not_end_us() {
+            let dir = tempfile::tempdir().unwrap();
+            let place = dir.path().join("file");
+            std::fs::write(&place, "written").unwrap();
+            let asked = File::open(&place).unwrap();
+            // A process that another test starts just now has the file open as we had it, for a moment.
+            while take(&asked).is_err() {
+                std::thread::yield_now();
+            }
+            std::thread::scope(|threads| {
+                let writer = threads.spawn(|| File::options().write(true).open(&place));
+                // To be given back is what the lease is told when somebody waits for it.
+                while control(&asked, libc::F_GETLEASE, 0) != libc::F_UNLCK {
+                    std::thread::yield_now();
+                }
+                release(&asked);
+                let writing = writer.join().unwrap().unwrap();
+                assert_eq!(has_writer(&asked), Some(true));
+                drop(writing);
+            });
         }
     }
 }
