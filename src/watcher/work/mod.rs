@@ -23,15 +23,15 @@ use crate::bus::layout::BatchPaths;
 use crate::bus::{self, Content, Disk, Layout, Readers};
 use crate::decide::{Now, Observed, WorkSeen};
 use crate::merge::Occasion;
+use crate::model::Finding;
 use crate::model::handoff::{Assignment, CODEBASE, Dialect, Handoff, MergeOutcome, MergeStatus, Prepared};
 use crate::model::placement::Placed;
 use crate::model::state::{BatchState, Outcome, Phase, TaskState};
 use crate::model::tree::TreePath;
 use crate::model::workspace::WorkspacePaths;
-use crate::model::{Finding, WallTime};
 use crate::outcome::handoff::places::agent_name;
 use crate::work_tree::Scope;
-use drift::{Declared, Drift, Ran};
+use drift::{Declared, Drift, Ran, spans};
 use given::{Given, Giver};
 use merge::{Merging, Part};
 use prepare::Preparation;
@@ -331,12 +331,6 @@ fn why_nothing_is_merged(handoff: &Handoff, state: &BatchState) -> Option<String
     } else {
         None
     }
-}
-
-/// When the attempts of a task ran, and a little more: nobody is to be blamed because another was seen too late.
-fn spans(task: &TaskState) -> impl Iterator<Item = (WallTime, WallTime)> {
-    let begun = task.tries.iter().filter(|one| one.started.is_some());
-    begun.filter_map(|one| Some((one.offered_at, one.ended_at?)))
 }
 
 /// What was found about the whole, which no single agent answers for.
