@@ -173,8 +173,17 @@ fn a_directory_made_first_and_filled_a_moment_later_is_noticed_by_its_events() {
 }
 
 #[test]
+fn a_request_that_is_wrong_is_refused_when_it_has_settled_and_not_at_the_next_scan() {
+    let bus = Bus::new();
+    let _watch = bus.watch(&["idle_scan_seconds=3600", "scan_interval_seconds=3600"]);
+    let staged = bus.write("plan.json", "{}");
+    std::fs::rename(staged, bus.path("inbox/plan.json")).unwrap();
+    bus.quarantined("plan.json");
+}
+
+#[test]
 fn giants_are_refused_by_their_size_without_being_read() {
-    let (bus, _run) = with_neighbour(&["heartbeat_timeout_seconds=3"]);
+    let (bus, _run) = with_neighbour(&["heartbeat_timeout_seconds=6"]);
     let giant = |path: &Path, size: u64| std::fs::File::create(path).unwrap().set_len(size).unwrap();
     bus.agent("1/1").beats();
     bus.wait_event("1", "started", "1");
