@@ -210,7 +210,7 @@ fn a_run_takes_over_when_the_watcher_it_followed_dies() {
 fn a_killed_watchers_batch_is_adopted_with_its_attempts() {
     let bus = Bus::new();
     let watch = bus.watch(&[]);
-    std::fs::copy(bus.plan("batch_id = 7\n 1\n 2 <- 1"), bus.path("inbox/plan.json")).unwrap();
+    bus.drop_plan("batch_id = 7\n 1\n 2 <- 1");
     bus.agent("7/1").waits_for_spec().beats();
     bus.wait_event("7", "started", "1");
     watch.kill();
@@ -225,13 +225,13 @@ fn a_killed_watchers_batch_is_adopted_with_its_attempts() {
 #[test]
 fn a_stopped_watcher_kills_nobody_when_it_wakes() {
     let bus = Bus::new();
-    let watch = bus.watch(&["heartbeat_timeout_seconds=3"]);
-    std::fs::copy(bus.plan("batch_id = 7\n max_retries = 0\n 1\n 2"), bus.path("inbox/plan.json")).unwrap();
+    let watch = bus.watch(&["heartbeat_timeout_seconds=6"]);
+    bus.drop_plan("batch_id = 7\n max_retries = 0\n 1\n 2");
     let beating = [bus.agent("7/1").waits_for_spec().keeps_beating(), bus.agent("7/2").keeps_beating()];
     bus.wait_event("7", "started", "1");
     bus.wait_event("7", "started", "2");
     watch.signal(Signal::STOP);
-    std::thread::sleep(Duration::from_millis(4_500));
+    std::thread::sleep(Duration::from_millis(7_500));
     watch.signal(Signal::CONT);
     bus.wait_for("it says that it was stopped", || watch.stderr().contains("was stopped for").then_some(()));
     bus.agent("7/1").delivers(SUCCESS);
@@ -245,7 +245,7 @@ fn a_stopped_watcher_kills_nobody_when_it_wakes() {
 fn passes_of_cron_keep_the_silence_rule_between_them() {
     let bus = Bus::new();
     let settings = ["heartbeat_timeout_seconds=0.4"];
-    std::fs::copy(bus.plan("batch_id = 7\n max_retries = 0\n 1\n 2"), bus.path("inbox/plan.json")).unwrap();
+    bus.drop_plan("batch_id = 7\n max_retries = 0\n 1\n 2");
     bus.pass(&settings).exits(0);
     bus.agent("7/1").beats();
     bus.agent("7/2").beats();
@@ -264,13 +264,13 @@ fn passes_of_cron_keep_the_silence_rule_between_them() {
 #[test]
 fn the_time_after_a_live_watchers_end_counts_for_nobody() {
     let bus = Bus::new();
-    let settings = ["timeout_seconds=4", "heartbeat_timeout_seconds=30"];
+    let settings = ["timeout_seconds=8", "heartbeat_timeout_seconds=30"];
     let watch = bus.watch(&settings);
-    std::fs::copy(bus.plan("batch_id = 7\n max_retries = 0\n 1"), bus.path("inbox/plan.json")).unwrap();
+    bus.drop_plan("batch_id = 7\n max_retries = 0\n 1");
     bus.agent("7/1").waits_for_spec().beats();
     bus.wait_event("7", "started", "1");
     watch.stop().exits(0);
-    std::thread::sleep(Duration::from_millis(4_500));
+    std::thread::sleep(Duration::from_millis(8_500));
     bus.pass(&settings).exits(0);
     assert_eq!(bus.count("7", "attempt_failed", None), 0, "nobody watched: no time passed");
 }
@@ -278,8 +278,8 @@ fn the_time_after_a_live_watchers_end_counts_for_nobody() {
 #[test]
 fn a_pass_says_what_it_did() {
     let bus = Bus::new();
-    std::fs::copy(bus.plan("batch_id = 7\n 1"), bus.path("inbox/plan.json")).unwrap();
-    std::fs::write(bus.path("inbox/prose.md"), "no plan").unwrap();
+    bus.drop_plan("batch_id = 7\n 1");
+    bus.write("inbox/prose.md", "no plan");
     bus.pass(&["settle_seconds=0.05"]).exits(0).complains("batch 7: accepted from plan.json");
     std::thread::sleep(Duration::from_millis(100));
     bus.pass(&["settle_seconds=0.05"]).exits(0);
@@ -351,7 +351,7 @@ fn submit_to_a_watcher_tells_the_batch_or_the_refusal() {
 fn status_follows_a_batch_to_its_end_and_ends_like_it() {
     let bus = Bus::new();
     let _watch = bus.watch(&[]);
-    std::fs::copy(bus.plan("batch_id = 7\n max_retries = 0\n 1\n 2"), bus.path("inbox/plan.json")).unwrap();
+    bus.drop_plan("batch_id = 7\n max_retries = 0\n 1\n 2");
     bus.agent("7/1").waits_for_spec();
     bus.agent("7/2").waits_for_spec();
     let follow = bus.start(&["status", "7", "--follow"], &["dashboard_interval_seconds=0.1"]);
@@ -367,11 +367,7 @@ fn status_follows_a_batch_to_its_end_and_ends_like_it() {
 fn why_tells_the_story_of_a_task_in_every_state() {
     let bus = Bus::new();
     let _watch = bus.watch(&[]);
-    std::fs::copy(
-        bus.plan("batch_id = 7\n max_retries = 0\n 1\n 2 <- 1\n 3\n 4 <- 3"),
-        bus.path("inbox/plan.json"),
-    )
-    .unwrap();
+    bus.drop_plan("batch_id = 7\n max_retries = 0\n 1\n 2 <- 1\n 3\n 4 <- 3");
     bus.agent("7/1").waits_for_spec().beats();
     bus.wait_event("7", "started", "1");
     bus.wk(&["why", "7/1"]).exits(0).says("IN_PROGRESS").says("attempt 1 of 1");
@@ -416,7 +412,7 @@ fn one_task_can_be_cancelled_and_only_its_dependents_go_with_it() {
 #[test]
 fn a_wish_without_a_watcher_is_granted_by_the_next() {
     let bus = Bus::new();
-    std::fs::copy(bus.plan("batch_id = 7\n 1"), bus.path("inbox/plan.json")).unwrap();
+    bus.drop_plan("batch_id = 7\n 1");
     bus.pass(&[]).exits(0);
     bus.wk(&["cancel", "7"]).exits(0).says("the next watcher grants it");
     bus.pass(&[]).exits(0).complains("batch 7: cancelled");
@@ -491,7 +487,7 @@ fn the_nearest_bus_upward_is_the_one_that_is_meant() {
 fn an_agent_that_finds_no_task_is_told_so_and_one_that_waits_gets_the_next() {
     let bus = Bus::new();
     bus.wk(&["agent", "next"]).exits(1).complains("no task is ready");
-    let waiting = bus.start(&["agent", "next", "--wait", "15", "--path"], &[]);
+    let waiting = bus.start(&["agent", "next", "--wait", "60", "--path"], &[]);
     let _watch = bus.watch(&[]);
     bus.drop_spec("7", "1");
     let path = waiting.ends().exits(0).out;
@@ -517,7 +513,7 @@ fn an_interrupted_run_leaves_the_batch_to_the_next_watcher() {
 #[test]
 fn a_watcher_asked_to_end_when_idle_ends_after_the_last_batch() {
     let bus = Bus::new();
-    std::fs::copy(bus.plan("batch_id = 7\n 1"), bus.path("inbox/plan.json")).unwrap();
+    bus.drop_plan("batch_id = 7\n 1");
     let watch = bus.start(&["watch", "--exit-when-idle"], &[]);
     bus.agent("7/1").waits_for_spec().delivers(SUCCESS);
     watch.ends().exits(0);

@@ -61,7 +61,7 @@ fn c4_one_lost_beat_of_thirty_seconds_is_forgiven_to_the_second() {
 fn c5_without_progress_a_task_is_shown_as_stuck_and_left_alone() {
     let bus = Bus::new();
     let plan = bus.plan("batch_id = 43\n 1");
-    let run = bus.run(&plan, &["stuck_after_seconds=0.3", "heartbeat_timeout_seconds=5"]);
+    let run = bus.run(&plan, &["stuck_after_seconds=0.3", "heartbeat_timeout_seconds=30"]);
     let path = bus.agent("43/1").waits_for_spec().heartbeat();
     let same = scene::agent::Beating::start(move |_| {
         let _ = std::fs::write(&path, r#"{"progress": "Step 1 of 5", "tokens_used": 10}"#);
@@ -95,14 +95,14 @@ fn c6_retries_count_after_the_first_try_and_two_are_the_default() {
 #[test]
 fn c6_a_watchers_crash_is_nobodys_attempt() {
     let bus = Bus::new();
-    let watch = bus.watch(&["heartbeat_timeout_seconds=3"]);
-    std::fs::copy(bus.plan("batch_id = 43\n max_retries = 0\n 1"), bus.path("inbox/plan.json")).unwrap();
+    let watch = bus.watch(&["heartbeat_timeout_seconds=30"]);
+    bus.drop_plan("batch_id = 43\n max_retries = 0\n 1");
     bus.agent("43/1").waits_for_spec().beats();
     bus.wait_event("43", "started", "1");
     let mut watch = watch;
     for _ in 0..3 {
         watch.kill();
-        watch = bus.watch(&["heartbeat_timeout_seconds=3"]);
+        watch = bus.watch(&["heartbeat_timeout_seconds=30"]);
     }
     bus.agent("43/1").delivers(SUCCESS);
     let result = bus.ended("43");
@@ -178,7 +178,7 @@ fn c13_a_spec_that_its_agent_removed_or_changed_is_kept_as_it_was() {
 fn c14_archiving_is_one_move_and_the_batch_is_not_seen_again() {
     let bus = Bus::new();
     let watch = bus.watch(&[]);
-    std::fs::copy(bus.plan("batch_id = 43\n 1"), bus.path("inbox/plan.json")).unwrap();
+    bus.drop_plan("batch_id = 43\n 1");
     bus.agent("43/1").waits_for_spec().beats();
     bus.wait_event("43", "started", "1");
     bus.agent("43/1").delivers(SUCCESS);

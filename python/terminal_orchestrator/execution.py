@@ -38,6 +38,9 @@ CANCEL_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 10.0
 """How long `wk` may take to stop watching before it is killed; a batch survives that."""
 
+KILLED_SECONDS_MAX = 60.0
+"""How long the end of a killed `wk` is waited for: it is certain, and on a busy machine it may be late."""
+
 STDERR_LINES_KEPT = 200
 
 
@@ -123,13 +126,13 @@ class ParallelExecution(Iterator[ProgressEvent]):
         try:
             # A batch that ended in time is not late because the caller is slow to hear of it.
             told = self._child.next(None if self._child.has_ended() else self._deadline)
+            event = None if told is None else self._take(told)
         except BaseException as interruption:
             # Ctrl-C, or what a signal handler of the caller raised.
             self._stop_watching(interruption)
             raise
         if told is None:
             self._give_up()
-        event = self._take(told)
         if event is None:
             self._conclude()
             raise StopIteration
@@ -295,7 +298,7 @@ class ParallelExecution(Iterator[ProgressEvent]):
             # Also when a second Ctrl-C arrives while we wait.
             if self._child is not None:
                 self._child.kill()
-                self._wait(STOP_SECONDS_MAX)
+                self._wait(KILLED_SECONDS_MAX)
                 self._child = None
 
     def _wait(self, seconds: float, *, for_acceptance: bool = False) -> None:

@@ -6,8 +6,10 @@ import gc
 import signal
 import sys
 import threading
+import time
 import unittest
 from typing import Any
+from unittest import mock
 
 from scene import Scene
 from terminal_orchestrator import (
@@ -17,6 +19,8 @@ from terminal_orchestrator import (
     iterate_parallel,
     orchestrate_parallel,
 )
+from terminal_orchestrator.events import read_event
+from terminal_orchestrator.process import Child
 
 
 class Stopping(Scene):
@@ -162,16 +166,38 @@ class CtrlC(Stopping):
         self.assertRegex(note[0], "batch exec-001 is kept as it is.* watch` goes on with it")
         self.assert_nothing_is_left()
 
-    def test_an_interruption_while_waiting_keeps_the_batch_and_says_how_to_go_on(self) -> None:
+    def begin_and_hear_all(self) -> ParallelExecution:
+        """A batch that tells nothing more: whoever asks it for the next event waits."""
         execution = self.begin()
         for event in execution:
             if event["event"] == "task" and event["task"] == "code-reviewer":
                 break
-        # Nothing more is told from here on: the signal finds the caller waiting, or just before that.
+        return execution
+
+    def send_when_the_caller_waits(self, number: signal.Signals) -> None:
+        """Sends a signal as soon as the main thread waits for the child."""
         main = threading.main_thread().ident
         assert main is not None
+
+        def waits() -> bool:
+            frame = sys._current_frames().get(main)
+            while frame is not None and frame.f_code is not Child.next.__code__:
+                frame = frame.f_back
+            return frame is not None
+
+        def send() -> None:
+            while not waits():
+                time.sleep(0.01)
+            signal.pthread_kill(main, number)
+
+        sending = threading.Thread(target=send)
+        sending.start()
+        self.addCleanup(sending.join)
+
+    def test_an_interruption_while_waiting_keeps_the_batch_and_says_how_to_go_on(self) -> None:
+        execution = self.begin_and_hear_all()
         with self.assertRaises(KeyboardInterrupt) as caught, execution:
-            threading.Timer(0.1, signal.pthread_kill, (main, signal.SIGINT)).start()
+            self.send_when_the_caller_waits(signal.SIGINT)
             next(execution)
         self.assertEqual(execution.exit_code, 130)
         self.assert_kept(caught.exception)
@@ -182,13 +208,24 @@ class CtrlC(Stopping):
 
         before = signal.signal(signal.SIGTERM, end)
         self.addCleanup(signal.signal, signal.SIGTERM, before)
+        execution = self.begin_and_hear_all()
+        with self.assertRaisesRegex(SystemExit, "asked to end"):
+            self.send_when_the_caller_waits(signal.SIGTERM)
+            list(execution)
+        self.assertEqual(execution.exit_code, 130)
+        self.assertFalse(self.was_cancelled())
+        self.assert_nothing_is_left()
+
+    def test_what_a_signal_handler_raises_while_an_event_is_read_keeps_the_batch_too(self) -> None:
+        def interrupted_once(_line: str) -> ProgressEvent:
+            reading.side_effect = read_event
+            sys.exit("asked to end")
+
         execution = self.begin()
         next(execution)
-        main = threading.main_thread().ident
-        assert main is not None
-        with self.assertRaisesRegex(SystemExit, "asked to end"):
-            threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGTERM)).start()
-            list(execution)
+        place = "terminal_orchestrator.execution.read_event"
+        with mock.patch(place, side_effect=interrupted_once) as reading:
+            self.assertRaisesRegex(SystemExit, "asked to end", next, execution)
         self.assertEqual(execution.exit_code, 130)
         self.assertFalse(self.was_cancelled())
         self.assert_nothing_is_left()

@@ -16,6 +16,8 @@ use crate::model::Epoch;
 /// How often, and after how long, a held lock is tried again before its holder is believed.
 pub(super) const TRIES_MOST: u32 = 50;
 pub(super) const TRY_AGAIN_AFTER: Duration = Duration::from_millis(10);
+/// How often if those who hold it only ask: on a busy machine their moment may be long, and no watcher is among them.
+const TRIES_MOST_AMONG_ASKERS: u32 = 3_000;
 
 /// The lock on a bus, held until it is dropped.
 #[derive(Debug)]
@@ -49,8 +51,11 @@ impl Lease {
             // fs2 by its full path: std has methods of the same names with other errors.
             if let Err(error) = fs2::FileExt::try_lock_exclusive(&file) {
                 if error.kind() == fs2::lock_contended_error().kind() {
-                    // A face that only asks who watches holds the lock for a moment.
-                    if tries < TRIES_MOST {
+                    let tries_most = match is_shared(&file) {
+                        true => TRIES_MOST_AMONG_ASKERS,
+                        false => TRIES_MOST,
+                    };
+                    if tries < tries_most {
                         tries += 1;
                         std::thread::sleep(TRY_AGAIN_AFTER);
                         continue;
@@ -79,6 +84,11 @@ impl Lease {
             Err(_) => Some(holder_of(&mut file)),
         }
     }
+}
+
+/// Whether only those hold the lock who ask who watches: they share it.
+fn is_shared(file: &File) -> bool {
+    fs2::FileExt::try_lock_shared(file).and_then(|()| fs2::FileExt::unlock(file)).is_ok()
 }
 
 pub(super) fn is_still_at(file: &File, path: &Path) -> bool {
@@ -150,6 +160,19 @@ mod tests {
         assert!(Lease::holder(&layout).is_some());
         drop(lease);
         assert!(Lease::take(&layout).is_ok());
+    }
+
+    #[test]
+    fn somebody_who_takes_long_to_ask_keeps_no_watcher_out() {
+        let (_dir, layout) = bus();
+        drop(Lease::take(&layout).unwrap());
+        let asking = File::open(layout.lock()).unwrap();
+        fs2::FileExt::lock_shared(&asking).unwrap();
+        let taking = std::thread::spawn(move || Lease::take(&layout).map(drop));
+        // Longer than a watcher that holds the lock is doubted.
+        std::thread::sleep(TRY_AGAIN_AFTER * (TRIES_MOST + 30));
+        drop(asking);
+        taking.join().unwrap().unwrap();
     }
 
     #[test]

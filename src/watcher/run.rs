@@ -147,7 +147,9 @@ impl Session {
             self.next_scan_ms = self.next_scan_ms.min(ended_ms + self.scan_interval_ms());
         }
         self.is_starved = report.is_starved;
-        if !is_scan_due && self.watcher.batches.values().any(Kept::has_unsettled) {
+        let is_unsettled =
+            self.watcher.has_unsettled_intake() || self.watcher.batches.values().any(Kept::has_unsettled);
+        if !is_scan_due && is_unsettled {
             // What an event showed may still be written: look again when it should have settled.
             let settle_ms = self.watcher.settings().settle.millis() / 2;
             self.next_scan_ms = self.next_scan_ms.min(ended_ms + settle_ms.max(SCAN_LEAST_MS));

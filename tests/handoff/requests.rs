@@ -133,7 +133,7 @@ fn an_agent_that_exceeds_its_timeout_is_a_timeout_and_its_partial_output_stays()
     let client = Client::new();
     client.agent("slow", "echo half > $WK_OUTPUT_NOTE; sleep 60");
     let mut slow = client.entry("slow", &[("note", "note.md")], &[]);
-    slow["timeout"] = json!(4);
+    slow["timeout"] = json!(8);
     client.run(&client.request(&[slow])).exits(1);
     let report = client.report();
     let slow = agent_of(&report, "slow");
@@ -151,7 +151,7 @@ fn the_overall_timeout_ends_everybody_and_saves_what_is_there() {
     let client = Client::new();
     client.agent("slow", "echo half > $WK_OUTPUT_NOTE; sleep 60");
     let mut request = client.request(&[client.entry("slow", &[("note", "note.md")], &[])]);
-    request["execution_options"]["overall_timeout"] = json!(5);
+    request["execution_options"]["overall_timeout"] = json!(10);
     client.run(&request).exits(4);
     assert_eq!(client.report()["status"], "timeout");
     assert_eq!(client.text("outputs/slow/note.md"), "half\n");
@@ -163,7 +163,7 @@ fn an_agent_that_never_began_before_the_time_was_up_is_skipped() {
     client.agent("slow", "sleep 60").agent("next", "true");
     let entries = [client.entry("slow", &[], &[]), client.entry("next", &[], &["slow"])];
     let mut request = client.request(&entries);
-    request["execution_options"]["overall_timeout"] = json!(5);
+    request["execution_options"]["overall_timeout"] = json!(10);
     client.run(&request).exits(4);
     let report = client.report();
     assert_eq!(agent_of(&report, "slow")["status"], "timeout");

@@ -5,11 +5,13 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::crew::Stage;
 
-/// An agent that works until it is let go, and says that it has begun.
+/// An agent that works until it is let go, and says that it has begun. Its output appears at once: that of a batch whose
+/// watcher was killed may come while the next one's is looked at, and must not be found half written.
 fn waiting(client: &Client) {
     client.agent(
         "slow",
-        "touch ../slow.begun; while [ ! -e ../slow.go ]; do sleep 0.02; done; echo slow > $WK_OUTPUT_OUT",
+        "touch ../slow.begun; while [ ! -e ../slow.go ]; do sleep 0.02; done
+        echo slow > ../slow.$$; mv ../slow.$$ $WK_OUTPUT_OUT",
     );
 }
 

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::client::{Client, agent_of};
+use crate::crew::launchers;
 
 /// Writes a result that names these files.
 fn result_naming(files: &str) -> String {
@@ -176,6 +177,9 @@ fn the_receipt_of_a_conflict_is_named_by_the_report() {
 
 #[test]
 fn the_live_status_names_the_session_that_can_be_watched() {
+    if !launchers().contains(&"tmux") {
+        return;
+    }
     let client = Client::with_tmux();
     client.agent("painter", "until test -e go; do sleep 0.05; done");
     let run = client.start(&client.request(&[client.entry("painter", &[], &[])]), &["--launcher", "tmux"]);

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::Bus;
+use super::process::while_nobody_starts;
 
 pub const SUCCESS: &str = "success";
 pub const FAILED: &str = "failed";
@@ -123,9 +124,11 @@ impl<'a> Agent<'a> {
 
 /// As `echo … > file` does: no rename, no sync. A vanished directory is the watcher's good right.
 fn write_in_place(path: &std::path::Path, text: &str) {
-    if let Ok(mut file) = std::fs::OpenOptions::new().write(true).create(true).truncate(true).open(path) {
-        let _ = file.write_all(text.as_bytes());
-    }
+    while_nobody_starts(|| {
+        if let Ok(mut file) = std::fs::OpenOptions::new().write(true).create(true).truncate(true).open(path) {
+            let _ = file.write_all(text.as_bytes());
+        }
+    });
 }
 
 /// Something that goes on beside the scene until it is dropped.

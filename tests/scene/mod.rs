@@ -84,7 +84,7 @@ impl Bus {
     pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text).unwrap();
+        process::while_nobody_starts(|| std::fs::write(&path, text)).unwrap();
         path
     }
 
@@ -107,6 +107,12 @@ impl Bus {
         let path = self.file("plan.json");
         std::fs::write(&path, plan::json(graph)).unwrap();
         path
+    }
+
+    /// Copies such a plan into the inbox, as a person would.
+    pub fn drop_plan(&self, graph: &str) {
+        let plan = self.plan(graph);
+        process::while_nobody_starts(|| std::fs::copy(plan, self.path("inbox/plan.json"))).unwrap();
     }
 
     /// `wk` with these arguments, ready to be started.

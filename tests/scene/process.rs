@@ -3,12 +3,28 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::{PoisonError, RwLock};
 use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::PATIENCE;
+
+/// Held by all who write for a watcher, and alone by whoever starts a process: that one has for a moment open what any
+/// scene here has open, and a file that was written long ago would still seem to have a writer.
+static STARTING: RwLock<()> = RwLock::new(());
+
+fn spawn(command: &mut Command) -> Child {
+    let _alone = STARTING.write().unwrap_or_else(PoisonError::into_inner);
+    command.spawn().expect("the binary starts")
+}
+
+/// Writes while nothing is started.
+pub fn while_nobody_starts<T>(write: impl FnOnce() -> T) -> T {
+    let _among_writers = STARTING.read().unwrap_or_else(PoisonError::into_inner);
+    write()
+}
 
 /// A call that has ended.
 #[derive(Debug)]
@@ -20,7 +36,8 @@ pub struct Ran {
 
 impl Ran {
     pub fn of(command: &mut Command) -> Ran {
-        let output = command.output().expect("the binary starts");
+        let child = spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()));
+        let output = child.wait_with_output().expect("it can be waited for");
         Ran {
             code: output.status.code(),
             out: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -66,7 +83,7 @@ impl Process {
     pub fn start(mut command: Command) -> Process {
         let told = tempfile::tempdir().unwrap();
         let file = |name: &str| Stdio::from(File::create(told.path().join(name)).unwrap());
-        let child = command.stdout(file("out")).stderr(file("err")).spawn().expect("the binary starts");
+        let child = spawn(command.stdout(file("out")).stderr(file("err")));
         Process { child: child.into(), told }
     }
 

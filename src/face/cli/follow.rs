@@ -195,6 +195,8 @@ pub fn follow(
         if interrupt.came() {
             return Ok(Followed::Interrupted);
         }
+        // Asked before the look: whatever a watcher did before it went is seen then.
+        let is_watched = Lease::holder(&desk.layout).is_some();
         let archived = super::locate::batch(desk, found.id.as_str())?;
         if archived.is_archived {
             let (state, _) = archived.load(&disk)?;
@@ -212,7 +214,7 @@ pub fn follow(
             progress.tell(state, || live_of(found, state));
             progress.show(|| vec![snapshot_of(found, state)]);
         }
-        if Lease::holder(&desk.layout).is_none() {
+        if !is_watched {
             return Ok(Followed::Unwatched);
         }
         #[expect(clippy::disallowed_methods, reason = "a follower looks now and then; nothing waits for it")]

@@ -3,7 +3,7 @@
 
 use super::{Desk, Exit, Trouble};
 use crate::bus::layout::{self, BatchPaths};
-use crate::bus::{Disk, NodeKind, RealDisk};
+use crate::bus::{Disk, Layout, NodeKind, RealDisk};
 use crate::model::event::Entry;
 use crate::model::state::{BatchState, TaskIx};
 use crate::model::{BatchId, settings};
@@ -14,13 +14,25 @@ pub struct Found {
     pub id: BatchId,
     pub paths: BatchPaths,
     pub is_archived: bool,
+    /// Where it is, or will be in the end.
+    archive: BatchPaths,
 }
 
 impl Found {
     pub fn load(&self, disk: &RealDisk) -> Result<(BatchState, Vec<Entry>), Trouble> {
-        match kept::read_state(disk, &self.paths) {
-            Ok(loaded) => Ok(loaded),
-            Err(error) => Err(error.into()),
+        let loaded = match kept::read_state(disk, &self.paths) {
+            // It may have been archived since it was found.
+            Err(error) => kept::read_state(disk, &self.archive).or(Err(error)),
+            loaded => loaded,
+        };
+        Ok(loaded?)
+    }
+
+    /// The same batch where it stands now: it may have been archived since it was found, its logs with it.
+    fn where_it_is(self) -> Found {
+        match self.is_archived || self.paths.dir().exists() {
+            true => self,
+            false => Found { paths: self.archive.clone(), is_archived: true, ..self },
         }
     }
 
@@ -37,15 +49,15 @@ impl Found {
 
 /// The batches under way, oldest number first.
 pub fn active(desk: &Desk) -> Vec<Found> {
-    batches_in(&desk.layout.tasks(), false)
+    batches_in(&desk.layout, &desk.layout.tasks(), false)
 }
 
 /// The archived ones, likewise.
 pub fn archived(desk: &Desk) -> Vec<Found> {
-    batches_in(&desk.layout.archive(), true)
+    batches_in(&desk.layout, &desk.layout.archive(), true)
 }
 
-fn batches_in(dir: &std::path::Path, is_archived: bool) -> Vec<Found> {
+fn batches_in(layout: &Layout, dir: &std::path::Path, is_archived: bool) -> Vec<Found> {
     let disk = RealDisk::default();
     let Ok(listed) = disk.list(dir) else { return Vec::new() };
     let mut found: Vec<Found> = listed
@@ -55,7 +67,8 @@ fn batches_in(dir: &std::path::Path, is_archived: bool) -> Vec<Found> {
             let id = layout::batch_of_directory(&entry.name)?.ok()?;
             let paths = BatchPaths::at(dir.join(&entry.name));
             let is_batch = disk.look(&paths.batch()).ok().flatten().is_some();
-            is_batch.then_some(Found { id, paths, is_archived })
+            let archive = layout.archived(&id);
+            is_batch.then_some(Found { id, paths, is_archived, archive })
         })
         .collect();
     found.sort_by_key(|one| (one.id.number().unwrap_or(u64::MAX), one.id.clone()));
@@ -107,31 +120,14 @@ pub struct FoundTask {
     pub task: TaskIx,
 }
 
-/// The batch that a name means, with what it holds. One that is archived between our look for it and the reading is
-/// looked for once more.
-fn loaded_batch(
-    desk: &Desk,
-    name: &str,
-    disk: &RealDisk,
-) -> Result<(Found, (BatchState, Vec<Entry>)), Trouble> {
-    let found = batch(desk, name)?;
-    match found.load(disk) {
-        Err(_) if !found.paths.dir().exists() => {
-            let found = batch(desk, name)?;
-            let loaded = found.load(disk)?;
-            Ok((found, loaded))
-        }
-        loaded => Ok((found, loaded?)),
-    }
-}
-
 /// The task that a name means: `BATCH/TASK`, or `TASK` where that is clear.
 pub fn task(desk: &Desk, name: &str) -> Result<FoundTask, Trouble> {
     let disk = RealDisk::default();
     if let Some((batch_name, task_name)) = name.split_once('/') {
-        let (found, (state, entries)) = loaded_batch(desk, batch_name, &disk)?;
+        let found = batch(desk, batch_name)?;
+        let (state, entries) = found.load(&disk)?;
         return match state.find(task_name) {
-            Some(task) => Ok(FoundTask { batch: found, state, entries, task }),
+            Some(task) => Ok(FoundTask { batch: found.where_it_is(), state, entries, task }),
             None => Err(no_task(&state, &found, task_name)),
         };
     }
@@ -140,7 +136,7 @@ pub fn task(desk: &Desk, name: &str) -> Result<FoundTask, Trouble> {
         for found in group {
             let Ok((state, entries)) = found.load(&disk) else { continue };
             if let Some(task) = state.find(name) {
-                matches.push(FoundTask { batch: found, state, entries, task });
+                matches.push(FoundTask { batch: found.where_it_is(), state, entries, task });
             }
         }
         // An archive is asked only where no active batch knows the task.
@@ -170,5 +166,27 @@ fn no_task(state: &BatchState, found: &Found, name: &str) -> Trouble {
     match settings::nearest(name, keys()) {
         Some(near) => trouble.hint(format!("did you mean {}/{near}?", found.id)),
         None => trouble.hint(format!("`wk status {}` lists them", found.id)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::scene;
+
+    #[test]
+    fn a_batch_that_is_archived_after_it_was_found_is_read_where_it_is_now() {
+        let dir = tempfile::tempdir().unwrap();
+        let (layout, batch) = (Layout::new(dir.path()), scene::batch("1"));
+        let under_way = layout.batch(&batch.id);
+        std::fs::create_dir_all(under_way.dir()).unwrap();
+        std::fs::create_dir_all(layout.archive()).unwrap();
+        std::fs::write(under_way.batch(), serde_json::to_vec(&batch).unwrap()).unwrap();
+        let found = batches_in(&layout, &layout.tasks(), false).pop().unwrap();
+        assert!(found.load(&RealDisk::default()).is_ok());
+        std::fs::rename(under_way.dir(), layout.archived(&batch.id).dir()).unwrap();
+        assert!(found.load(&RealDisk::default()).is_ok());
+        let found = found.where_it_is();
+        assert!(found.is_archived && found.paths.batch().exists());
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::model::handoff::{UndeclaredChange, UndeclaredChanges};
+use crate::model::state::TaskState;
 use crate::model::tree::{Manifest, TreePath};
 use crate::model::{TaskKey, WallTime};
 use crate::verify::outputs;
@@ -42,6 +43,17 @@ pub(super) struct Ran {
     pub(super) task: TaskKey,
     pub(super) from: WallTime,
     pub(super) to: WallTime,
+}
+
+/// When the attempts of a task ran, and a little more: nobody is to be blamed because another was seen too late.
+pub(super) fn spans(task: &TaskState) -> impl Iterator<Item = Ran> {
+    let begun = task.tries.iter().filter(|one| one.started.is_some());
+    begun.filter_map(|one| {
+        let seen_at = one.ended_at?;
+        // A turn's time is taken before its look: an agent that ended between the two had written until then.
+        let to = one.exit.as_ref().map_or(seen_at, |exit| exit.ended_at.max(seen_at));
+        Some(Ran { task: task.spec.key.clone(), from: one.offered_at, to })
+    })
 }
 
 impl Drift {
@@ -118,6 +130,8 @@ fn written_at(change: &Changed) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::exit::Exit;
+    use crate::view::scene::{Scene, wall};
 
     fn ran(task: &str, from: i64, to: i64) -> Ran {
         Ran { task: TaskKey::parse(task).unwrap(), from: WallTime(from), to: WallTime(to) }
@@ -133,5 +147,24 @@ mod tests {
         assert_eq!((by(2000 - TICK_MS), by(2000)), (None, None), "either may have written it");
         assert_eq!(by(2001), Some("meddler"));
         assert_eq!(by(3001), None, "nobody ran");
+    }
+
+    #[test]
+    fn what_an_agent_wrote_after_the_turn_that_saw_its_end_had_begun_is_told_of_it() {
+        let mut scene = Scene::of("1", "0 offer 1\n1 start 1\n5 collect 1 claimed\n5 succeed 1");
+        let spans_of =
+            |scene: &Scene| spans(&scene.state.tasks[0]).map(|ran| (ran.from, ran.to)).collect::<Vec<_>>();
+        assert_eq!(spans_of(&scene), [(wall(0.0), wall(5.0))]);
+        let end = |ended_at| Some(Exit { ended_at, ..exit() });
+        scene.state.tasks[0].tries[0].exit = end(wall(5.2));
+        assert_eq!(spans_of(&scene), [(wall(0.0), wall(5.2))], "its runner saw it end later");
+        scene.state.tasks[0].tries[0].exit = end(wall(4.8));
+        assert_eq!(spans_of(&scene), [(wall(0.0), wall(5.0))]);
+    }
+
+    fn exit() -> Exit {
+        let text = r#"{"task": "1", "attempt": 1, "exit_code": 0, "started_at": "2025-11-10T14:30:00Z",
+            "ended_at": "2025-11-10T14:30:00Z", "wall_seconds": 0, "cpu_seconds": 0, "peak_memory_kb": 0}"#;
+        serde_json::from_str(text).unwrap()
     }
 }

@@ -31,7 +31,7 @@ use crate::model::workspace::WorkspacePaths;
 use crate::model::{Finding, WallTime};
 use crate::outcome::handoff::places::agent_name;
 use crate::work_tree::Scope;
-use drift::{Declared, Drift, Ran};
+use drift::{Declared, Drift};
 use given::{Given, Giver};
 use merge::{Merging, Part};
 use prepare::Preparation;
@@ -333,7 +333,7 @@ fn why_nothing_is_merged(handoff: &Handoff, state: &BatchState) -> Option<String
     }
 }
 
-/// When the attempts of a task ran, and a little more: nobody is to be blamed because another was seen too late.
+/// When the attempts of a task were out, as the journal tells it: one that waited for another was never out beside it.
 fn spans(task: &TaskState) -> impl Iterator<Item = (WallTime, WallTime)> {
     let begun = task.tries.iter().filter(|one| one.started.is_some());
     begun.filter_map(|one| Some((one.offered_at, one.ended_at?)))
@@ -360,7 +360,6 @@ fn drift(handoff: &Handoff, state: &BatchState) -> Drift {
     let of_tasks = of_tasks.flat_map(|assignment| &assignment.required_artifacts);
     let patterns = of_tasks.chain(&handoff.required_artifacts).cloned().collect();
     let workers = state.tasks.iter().filter(|task| !task.spec.is_validation());
-    let ran =
-        workers.flat_map(|task| spans(task).map(|(from, to)| Ran { task: task.spec.key.clone(), from, to }));
-    Drift { workspace: handoff.workspace.clone().into(), declared, patterns, made, ran: ran.collect() }
+    let ran = workers.flat_map(drift::spans).collect();
+    Drift { workspace: handoff.workspace.clone().into(), declared, patterns, made, ran }
 }
