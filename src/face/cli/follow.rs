@@ -197,18 +197,18 @@ pub fn follow(
         }
         // Asked before the look: whatever a watcher did before it went is seen then.
         let is_watched = Lease::holder(&desk.layout).is_some();
-        let archived = super::locate::batch(desk, found.id.as_str())?;
-        if archived.is_archived {
-            let (state, _) = archived.load(&disk)?;
+        let mut now = super::locate::batch(desk, found.id.as_str())?;
+        if now.is_archived {
+            let (state, _) = now.load(&disk)?;
             progress.tell(&state, Live::default);
-            progress.finish(&[snapshot_of(&archived, &state)]);
+            progress.finish(&[snapshot_of(&now, &state)]);
             let status = state.finished.map_or(BatchStatus::Failure, |(status, _)| status);
             return Ok(Followed::Ended(status));
         }
         let size = disk.look(&found.paths.journal()).ok().flatten().map(|look| look.size);
         if size != last_size || state.is_none() {
             last_size = size;
-            state = found.load(&disk).ok().map(|(state, _)| state).or(state);
+            state = now.load(&disk).ok().map(|(state, _)| state).or(state);
         }
         if let Some(state) = &state {
             progress.tell(state, || live_of(found, state));

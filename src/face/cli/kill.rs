@@ -23,7 +23,7 @@ pub struct Kill {
 
 impl Kill {
     pub fn run(self, desk: &Desk) -> Outcome {
-        let (found, key) = wish::task_named(desk, &self.task)?;
+        let (mut found, key) = wish::task_named(desk, &self.task)?;
         let (state, _) = found.load(&desk.disk())?;
         if let Some(task) = state.find(key.as_str()).map(|ix| &state.tasks[ix]) {
             if task.is_done() && !found.is_archived {

@@ -19,20 +19,19 @@ pub struct Found {
 }
 
 impl Found {
-    pub fn load(&self, disk: &RealDisk) -> Result<(BatchState, Vec<Entry>), Trouble> {
-        let loaded = match kept::read_state(disk, &self.paths) {
-            // It may have been archived since it was found.
-            Err(error) => kept::read_state(disk, &self.archive).or(Err(error)),
-            loaded => loaded,
+    /// Reads its state. One that was archived since it was found is found there from now on.
+    pub fn load(&mut self, disk: &RealDisk) -> Result<(BatchState, Vec<Entry>), Trouble> {
+        let error = match kept::read_state(disk, &self.paths) {
+            Ok(loaded) => return Ok(loaded),
+            Err(error) => error,
         };
-        Ok(loaded?)
-    }
-
-    /// The same batch where it stands now: it may have been archived since it was found, its logs with it.
-    fn where_it_is(self) -> Found {
-        match self.is_archived || self.paths.dir().exists() {
-            true => self,
-            false => Found { paths: self.archive.clone(), is_archived: true, ..self },
+        match kept::read_state(disk, &self.archive) {
+            Ok(loaded) if !self.is_archived => {
+                self.paths = self.archive.clone();
+                self.is_archived = true;
+                Ok(loaded)
+            }
+            _ => Err(error.into()),
         }
     }
 
@@ -124,19 +123,19 @@ pub struct FoundTask {
 pub fn task(desk: &Desk, name: &str) -> Result<FoundTask, Trouble> {
     let disk = RealDisk::default();
     if let Some((batch_name, task_name)) = name.split_once('/') {
-        let found = batch(desk, batch_name)?;
+        let mut found = batch(desk, batch_name)?;
         let (state, entries) = found.load(&disk)?;
         return match state.find(task_name) {
-            Some(task) => Ok(FoundTask { batch: found.where_it_is(), state, entries, task }),
+            Some(task) => Ok(FoundTask { batch: found, state, entries, task }),
             None => Err(no_task(&state, &found, task_name)),
         };
     }
     let mut matches: Vec<FoundTask> = Vec::new();
     for group in [active(desk), archived(desk)] {
-        for found in group {
+        for mut found in group {
             let Ok((state, entries)) = found.load(&disk) else { continue };
             if let Some(task) = state.find(name) {
-                matches.push(FoundTask { batch: found.where_it_is(), state, entries, task });
+                matches.push(FoundTask { batch: found, state, entries, task });
             }
         }
         // An archive is asked only where no active batch knows the task.
@@ -182,11 +181,10 @@ mod tests {
         std::fs::create_dir_all(under_way.dir()).unwrap();
         std::fs::create_dir_all(layout.archive()).unwrap();
         std::fs::write(under_way.batch(), serde_json::to_vec(&batch).unwrap()).unwrap();
-        let found = batches_in(&layout, &layout.tasks(), false).pop().unwrap();
-        assert!(found.load(&RealDisk::default()).is_ok());
+        let mut found = batches_in(&layout, &layout.tasks(), false).pop().unwrap();
+        assert!(found.load(&RealDisk::default()).is_ok() && !found.is_archived);
         std::fs::rename(under_way.dir(), layout.archived(&batch.id).dir()).unwrap();
-        assert!(found.load(&RealDisk::default()).is_ok());
-        let found = found.where_it_is();
-        assert!(found.is_archived && found.paths.batch().exists());
+        assert!(found.load(&RealDisk::default()).is_ok() && found.is_archived);
+        assert_eq!(found.paths.dir(), layout.archived(&batch.id).dir());
     }
 }

@@ -49,7 +49,7 @@ enum Form {
 
 impl Report {
     pub fn run(self, desk: &Desk) -> Outcome {
-        let found = locate::batch_or_only(desk, self.batch.as_deref())?;
+        let mut found = locate::batch_or_only(desk, self.batch.as_deref())?;
         let disk = RealDisk::default();
         let (state, _) = found.load(&disk)?;
         let claims = collected_claims(&disk, &found.paths, &state, &desk.veil(&state.batch))?;

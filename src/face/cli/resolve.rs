@@ -55,7 +55,7 @@ pub struct Resolve {
 
 impl Resolve {
     pub fn run(self, desk: &mut Desk) -> Outcome {
-        let found = locate::batch(desk, &self.batch)?;
+        let mut found = locate::batch(desk, &self.batch)?;
         let (state, _) = found.load(&RealDisk::default())?;
         let merged = state.handoff.as_ref().and_then(|handoff| handoff.merged.as_ref());
         let waiting = merged.filter(|_| state.awaits_resolution() && !found.is_archived);

@@ -44,7 +44,7 @@ pub struct Retry {
 
 impl Retry {
     pub fn run(self, desk: &mut Desk) -> Outcome {
-        let (found, task) = match (&self.name, self.failed) {
+        let (mut found, task) = match (&self.name, self.failed) {
             (name, true) => (locate::batch_or_only(desk, name.as_deref())?, None),
             (Some(name), false) => wish::task_named(desk, name).map(|(found, key)| (found, Some(key)))?,
             (None, false) => {

@@ -250,7 +250,7 @@ fn deliver(desk: &Desk, request: &Request, output: &Path) -> Result<(), Trouble>
     };
     // The newest: the same request may have been run before.
     let all = locate::active(desk).into_iter().rev().chain(locate::archived(desk).into_iter().rev());
-    let Some(found) = all.into_iter().find(is_it) else { return Ok(()) };
+    let Some(mut found) = all.into_iter().find(is_it) else { return Ok(()) };
     let (state, _) = found.load(&disk)?;
     let claims = collected_claims(&disk, &found.paths, &state, &desk.veil(&state.batch))?;
     let bytes = match &state.batch.handoff {
@@ -356,7 +356,7 @@ fn serve_inbox(desk: &Desk, lease: Lease, name: &str, request: &Request, progres
 /// Prints what came of a batch.
 fn conclude(desk: &Desk, id: &BatchId, status: BatchStatus, progress: &mut Progress) -> Outcome {
     let disk = RealDisk::default();
-    let found = locate::batch(desk, id.as_str())?;
+    let mut found = locate::batch(desk, id.as_str())?;
     let (state, _) = found.load(&disk)?;
     let claims = collected_claims(&disk, &found.paths, &state, &desk.veil(&state.batch))?;
     if progress.is_lines() {

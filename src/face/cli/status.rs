@@ -36,9 +36,13 @@ impl Status {
         let disk = RealDisk::default();
         let mut shown = Vec::new();
         let mut broken = Vec::new();
-        for one in &found {
+        let is_waiting = found.iter().any(|one| !one.is_archived);
+        for mut one in found {
             match one.load(&disk) {
-                Ok((state, _)) => shown.push((one, snapshot_of(one, &state))),
+                Ok((state, _)) => {
+                    let snapshot = snapshot_of(&one, &state);
+                    shown.push((one, snapshot));
+                }
                 Err(trouble) => broken.push((one.id.to_string(), trouble.text)),
             }
         }
@@ -61,7 +65,6 @@ impl Status {
         for (id, why) in &broken {
             terminal::tell(&format!("error: batch {id}: {why}"));
         }
-        let is_waiting = found.iter().any(|one| !one.is_archived);
         if is_waiting && Lease::holder(&desk.layout).is_none() {
             terminal::tell("hint: no watcher runs on this bus; `wk watch` goes on with it");
         }
@@ -75,7 +78,7 @@ impl Status {
         match follow(desk, &found, &mut progress, &interrupt)? {
             Followed::Ended(status) => {
                 if desk.json {
-                    let found = locate::batch(desk, found.id.as_str())?;
+                    let mut found = locate::batch(desk, found.id.as_str())?;
                     let (state, _) = found.load(&RealDisk::default())?;
                     super::print_json(&snapshot_of(&found, &state).to_json());
                 }

@@ -48,7 +48,7 @@ impl Undo {
     }
 
     fn go_back(self, desk: &Desk) -> Outcome {
-        let found = locate::batch(desk, &self.batch)?;
+        let mut found = locate::batch(desk, &self.batch)?;
         let batch = kept::read_batch(&RealDisk::default(), &found.paths)?;
         let Some(handoff) = &batch.handoff else {
             let what = format!("batch {} was not handed over, so nothing was kept before it began", found.id);

@@ -40,7 +40,7 @@ pub struct Verify {
 
 impl Verify {
     pub fn run(self, desk: &Desk) -> Outcome {
-        let found = locate::batch_or_only(desk, self.batch.as_deref())?;
+        let mut found = locate::batch_or_only(desk, self.batch.as_deref())?;
         if !found.is_archived {
             let what = format!("batch {} is still under way", found.id);
             return Err(Trouble::new(Exit::BadRequest, what)
