@@ -147,7 +147,7 @@ fn run_begun(order: &Order, paths: &AttemptPaths, held: &mut Held, cgroup: Optio
     }
     let (mut inspector, environment) = match prepare(order, paths) {
         Ok(prepared) => prepared,
-        Err(why) => return never_begun(order, paths, started_at, Stopped::NotStarted { why }),
+        Err(why) => return never_begun(order, paths, started_at, not_started(&why, &[])),
     };
     let inspection = order.inspection.as_deref();
     let mirrors = inspection.and_then(|one| {
@@ -156,7 +156,7 @@ fn run_begun(order: &Order, paths: &AttemptPaths, held: &mut Held, cgroup: Optio
     });
     let (begin, child) = match start(order, (paths, mirrors), &environment, cgroup) {
         Ok(started) => started,
-        Err(why) => return never_begun(order, paths, started_at, Stopped::NotStarted { why }),
+        Err(why) => return never_begun(order, paths, started_at, not_started(&why, &environment.secrets)),
     };
     // The agent runs; whether the record could be completed changes nothing for it.
     let _ = held.started(child.id());
@@ -231,6 +231,11 @@ fn start<'a>(
     };
     let secrets = environment.secrets.clone().into();
     Ok((Begin { order, logs, mirrors, signals, secrets }, child))
+}
+
+/// Why no agent began, without secrets: it quotes the command and the directory, which may hold one.
+fn not_started(why: &str, secrets: &[String]) -> Stopped {
+    Stopped::NotStarted { why: redact(why, secrets) }
 }
 
 /// The record of an attempt without an agent.
