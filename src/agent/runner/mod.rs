@@ -163,7 +163,7 @@ fn run_begun(order: &Order, paths: &AttemptPaths, held: &mut Held, cgroup: Optio
     let mut attendant = Attendant::new(begin, child, started_ms);
     let mut stopped = attendant.attend(&mut reasons);
     ending::end_everyone(&mut attendant, cgroup, stopped.as_ref());
-    let spoken = heard(attendant.finish(), &attendant.secrets);
+    let spoken = heard(order, attendant.finish(), &attendant.secrets);
     let signal = attendant.status.and_then(|status| status.signal());
     stopped = stopped.or_else(|| reasons::limit_of_signal(signal?, &order.limits));
     let usage = platform::children_usage();
@@ -276,8 +276,9 @@ fn session_of(paths: &AttemptPaths) -> Option<String> {
 }
 
 /// What the agent's output told, fit to be written down.
-fn heard(transcript: Option<Transcript>, secrets: &[String]) -> Spoken {
-    let mut spoken = transcript.map(Transcript::finish).unwrap_or_default();
+fn heard(order: &Order, transcript: Option<Transcript>, secrets: &[String]) -> Spoken {
+    // Silence is told as well: a CLI that tells stories and told none did perhaps nothing.
+    let mut spoken = transcript.unwrap_or_else(|| Transcript::new(order.dialect)).finish();
     let Spoken { final_message, failure, warnings, .. } = &mut spoken;
     for text in [final_message, failure].into_iter().flatten().chain(warnings) {
         *text = redact(text, secrets);
