@@ -205,6 +205,8 @@ fn prompt_of(
         attempt,
         agent: &agent.name,
         root: &text(&places.root),
+        // Of a handed-over task the workspace is where it works, and its outputs are whole paths.
+        is_elsewhere: agent.cwd.is_some() && task.spec.assignment.is_none(),
         spec_file: &text(&places.spec),
         result_file: &text(&places.result),
         heartbeat_file: &text(&places.heartbeat),
