@@ -55,7 +55,8 @@ impl AgentSettings {
             prompt: None,
             prompt_via: PromptVia::Stdin,
             dialect: Dialect::Plain,
-            types: Vec::new(),
+            // Where it does not list what it serves, the type of its own name.
+            types: TaskType::parse(name).into_iter().collect(),
         }
     }
 
@@ -83,10 +84,7 @@ impl AgentSettings {
 
     /// Whether it does tasks of this type that name nobody.
     pub fn serves(&self, kind: TaskType) -> bool {
-        match self.types.is_empty() {
-            true => self.name == kind.word(),
-            false => self.types.contains(&kind),
-        }
+        self.types.contains(&kind)
     }
 }
 
