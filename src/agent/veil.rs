@@ -4,14 +4,17 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::path::Path;
 
 use serde_json::Value;
 
+use super::directory;
 use super::redact::Redactor;
-use crate::model::agent::EnvRule;
+use crate::model::agent::{AgentSettings, EnvRule};
+use crate::model::preset::PRESETS;
 use crate::model::{Batch, BatchId, Claim, Defect, Settings};
 
-/// The secrets of all agents that settings name, those that came with requests, and the built-in rules.
+/// The secrets of all agents that settings name, of presets, those that came with requests, and the built-in rules.
 pub struct Veil {
     redactor: RefCell<Redactor>,
     known: RefCell<BTreeSet<String>>,
@@ -27,8 +30,11 @@ impl fmt::Debug for Veil {
 
 impl Veil {
     pub fn new(settings: &Settings) -> Veil {
-        let rules = settings.agents.named.values().flat_map(|agent| &agent.env);
-        let known: BTreeSet<String> = values_of(rules).collect();
+        // A preset needs no table of its own to be named by a plan or on the command line.
+        let presets: Vec<AgentSettings> =
+            PRESETS.iter().map(|preset| AgentSettings::of_preset(preset.name, preset)).collect();
+        let agents = settings.agents.named.values().chain(&presets);
+        let known: BTreeSet<String> = values_of(agents.flat_map(|agent| &agent.env)).collect();
         Veil {
             redactor: RefCell::new(Redactor::new(known.iter().cloned())),
             known: RefCell::new(known),
@@ -43,15 +49,21 @@ impl Veil {
         veil
     }
 
-    /// Learns what came with a handed-over request.
+    /// Learns what came with a handed-over request, and what its agents' own directories ask for.
     pub fn learn(&self, batch: &Batch) {
         if batch.handoff.is_none() || !self.learned.borrow_mut().insert(batch.id.clone()) {
             return;
         }
-        let assignments = batch.tasks.iter().filter_map(|task| task.assignment.as_ref());
+        let assignments = || batch.tasks.iter().filter_map(|task| task.assignment.as_ref());
+        let directories: BTreeSet<&str> =
+            assignments().filter_map(|assignment| assignment.agent_dir.as_deref()).collect();
+        // One that cannot be read is not started either, or says so then.
+        let read = |dir: &str| directory::read(dir, Path::new(dir)).ok().flatten();
+        let agents: Vec<AgentSettings> = directories.into_iter().filter_map(read).collect();
+        let rules = assignments().flat_map(|assignment| &assignment.env);
         let mut known = self.known.borrow_mut();
         let before = known.len();
-        known.extend(values_of(assignments.flat_map(|assignment| &assignment.env)));
+        known.extend(values_of(rules.chain(agents.iter().flat_map(|agent| &agent.env))));
         if known.len() > before {
             self.redactor.replace(Redactor::new(known.iter().cloned()));
         }

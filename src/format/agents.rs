@@ -274,13 +274,12 @@ fn types(value: &DeValue<'_>) -> Result<Vec<TaskType>, String> {
 fn limits(value: &DeValue<'_>) -> Result<ResourceLimits, String> {
     let DeValue::Table(entries) = value else { return Err("must be a table".to_owned()) };
     let mut limits = ResourceLimits::default();
+    let mut wrong = Vec::new();
     for (name, value) in entries {
         let number = match value.get_ref() {
             DeValue::Integer(integer) => u64::from_str_radix(integer.as_str(), integer.radix()).ok(),
             _ => None,
         };
-        let number = number.filter(|number| *number > 0);
-        let number = number.ok_or_else(|| format!("'{}' must be a whole number above 0", name.get_ref()))?;
         let place = match name.get_ref().as_ref() {
             "memory_mb" => &mut limits.memory_mb,
             "cpu_seconds" => &mut limits.cpu_seconds,
@@ -288,11 +287,17 @@ fn limits(value: &DeValue<'_>) -> Result<ResourceLimits, String> {
             "open_files" => &mut limits.open_files,
             "file_size_mb" => &mut limits.file_size_mb,
             "log_mb" => &mut limits.log_mb,
-            other => return Err(format!("has no '{other}'; there are {}", LIMITS.join(", "))),
+            other => {
+                wrong.push(format!("has no '{other}' (there are {})", LIMITS.join(", ")));
+                continue;
+            }
         };
-        *place = Some(number);
+        *place = number.filter(|number| *number > 0);
+        if place.is_none() {
+            wrong.push(format!("'{}' must be a whole number above 0", name.get_ref()));
+        }
     }
-    Ok(limits)
+    if wrong.is_empty() { Ok(limits) } else { Err(wrong.join("; ")) }
 }
 
 /// What looks like a name to be filled in, and is left as it is. It may be meant so: a warning, no defect.
@@ -388,6 +393,14 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_serves_the_type_of_its_name_unless_it_says_what_it_serves() {
+        let text = "[agents.executor]\ncommand = [\"x\"]\n[agents.reviewer]\ncommand = [\"x\"]\ntypes = []\n";
+        let agents = read(text).unwrap().agents.named;
+        assert!(agents["executor"].serves(TaskType::Executor));
+        assert!(!agents["reviewer"].serves(TaskType::Reviewer), "an empty list is nothing");
+    }
+
+    #[test]
     fn what_a_plan_says_is_never_part_of_a_shells_script() {
         for command in [
             r#"["sh", "-c", "echo {prompt}"]"#,
@@ -426,7 +439,7 @@ mod tests {
     fn everything_wrong_with_agents_is_told_at_once_with_its_line() {
         let defects = read(
             "[agents.a]\ncommand = \"rm -rf /\"\n[agents.b]\ncomand = [\"x\"]\n[agents.c]\ncommand = [\"x\"]\n\
-             limits = { memory = 3 }\ntypes = [\"cook\"]\nlauncher = \"ssh\"\nenv = [\"A B=c\"]\n\
+             limits = { memory = 3, cpu_seconds = 0 }\ntypes = [\"cook\"]\nlauncher = \"ssh\"\nenv = [\"A B=c\"]\n\
              [agents.d]\ncommand = [\"x\"]\nprompt_via = \"argument\"\n",
         )
         .unwrap_err()
@@ -436,6 +449,7 @@ mod tests {
             "must be a list",
             "did you mean 'command'",
             "has no 'memory'",
+            "'cpu_seconds' must be a whole number above 0",
             "executor",
             "one of process",
             "has no {prompt}",

@@ -15,6 +15,8 @@ pub struct PromptFields<'a> {
     pub attempt: Attempt,
     pub agent: &'a str,
     pub root: &'a str,
+    /// Its own directory is another one than the root, from which the files of plans and results are named.
+    pub is_elsewhere: bool,
     pub spec_file: &'a str,
     pub result_file: &'a str,
     pub heartbeat_file: &'a str,
@@ -33,12 +35,12 @@ Task {task_id}, attempt {attempt}: {phase_name}
 Goal:
 {goal}
 {context}{steps}{files}{inputs}{outputs}{criteria}{gates}{conflict_notes}
-Work in the current directory and change nothing outside of it.
+Work in {files_from} and change nothing outside of it.
 
 When you are done, write one JSON object to this file, beside it first and then by a rename:
   {result_file}
 It needs \"task_id\": \"{task_id}\", \"attempt\": {attempt}, \"status\": \"success\" or \"failed\", and \"output\": an object
-with the lists \"files_created\" and \"files_modified\" (paths from the current directory) and \"errors\". What it
+with the lists \"files_created\" and \"files_modified\" (paths from {files_from}) and \"errors\". What it
 claims is checked: name only files that you really wrote. Without that file your exit code and your last message
 count as your result.
 {previous_attempts}";
@@ -156,7 +158,14 @@ fn value(name: &str, fields: &PromptFields<'_>) -> Option<String> {
         "type" => task.kind.word().to_owned(),
         "goal" => task.goal.clone(),
         "steps" => section("Steps:", &task.steps, true),
-        "files" => section("Files that the plan expects you to write:", &task.files_modified, false),
+        "files" => {
+            let from =
+                if fields.is_elsewhere { format!(" (paths from {})", fields.root) } else { String::new() };
+            let heading = format!("Files that the plan expects you to write{from}:");
+            section(&heading, &task.files_modified, false)
+        }
+        "files_from" if fields.is_elsewhere => fields.root.to_owned(),
+        "files_from" => "the current directory".to_owned(),
         "gates" => {
             let gates: Vec<String> = task.validation_gates.iter().map(|gate| gate.text.clone()).collect();
             section("What must hold at the end:", &gates, false)
@@ -254,6 +263,7 @@ mod tests {
             attempt: Attempt::FIRST,
             agent: "claude",
             root: "/p",
+            is_elsewhere: false,
             spec_file: "/p/s",
             result_file: "/p/r",
             heartbeat_file: "/p/h",
@@ -267,6 +277,18 @@ mod tests {
         let task = task();
         let prompt = render(Some("{goal}|{unknown}|{steps}|{"), &fields(&task, &[]));
         assert_eq!(prompt, "build {steps} and $(rm)|{unknown}|\nSteps:\n1. first {goal}\n|{");
+    }
+
+    #[test]
+    fn an_agent_with_a_directory_of_its_own_is_told_from_where_files_are_named() {
+        let mut task = task();
+        task.files_modified = vec!["src/a.rs".to_owned()];
+        let here = render(None, &fields(&task, &[]));
+        assert!(here.contains("(paths from the current directory)"), "{here}");
+        assert!(here.contains("expects you to write:\n- src/a.rs"), "{here}");
+        let there = render(None, &PromptFields { is_elsewhere: true, ..fields(&task, &[]) });
+        assert!(!there.contains("the current directory") && there.contains("Work in /p and"), "{there}");
+        assert!(there.contains("expects you to write (paths from /p):\n- src/a.rs"), "{there}");
     }
 
     #[test]

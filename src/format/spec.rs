@@ -198,6 +198,10 @@ pub fn read_dropped(key: &TaskKey, bytes: &[u8], settings: &Settings) -> Result<
     }
     let mut task = task_of(key, &object, settings);
     task.crew = settings.agents.crew_of(&task).map_err(|unknown| vec![unknown_agent(&unknown)])?;
+    if let Some(agent) = settings.agents.without_line(&task) {
+        let message = format!("agent '{}' runs a task's own shell line, and this one has none", agent.name);
+        return Err(vec![Defect::field("no_shell_line", "agent", message, NO_LINE_REMEDY)]);
+    }
     if task.command.is_some() && task.shell.is_some() {
         let message = "stands beside 'command'";
         return Err(vec![Defect::field("bad_command", "shell", message, "keep one of them")]);
@@ -205,6 +209,9 @@ pub fn read_dropped(key: &TaskKey, bytes: &[u8], settings: &Settings) -> Result<
     warnings.extend(short_spans(&object, &task.limits));
     Ok(Dropped { task, warnings })
 }
+
+/// What helps where an agent has no line to run.
+pub const NO_LINE_REMEDY: &str = "add 'shell', or choose an agent that works by its prompt";
 
 fn unknown_agent(unknown: &UnknownAgent) -> Defect {
     let remedy = match &unknown.nearest {

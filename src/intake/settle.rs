@@ -8,6 +8,7 @@ use super::draft::{Draft, Findings, Item, Phase, Slot};
 use super::field::Field;
 use super::say::{self, quote};
 use super::{FILES_MAX, Plan, dependencies, value};
+use crate::format::spec::NO_LINE_REMEDY;
 use crate::graph;
 use crate::model::batch::FileConflict;
 use crate::model::{Gate, Limits, OnFileConflict, Seconds, Settings, Task, TaskKey, containment};
@@ -40,10 +41,21 @@ pub(super) fn settle(draft: Draft<'_>, findings: &mut Findings) -> Option<Plan> 
     for (index, phase) in phases.into_iter().enumerate() {
         let needs = dependencies[index].iter().map(|&needed| keys[needed].clone()).collect();
         let limits = limits_of(&phase, &settings, findings);
+        let (spot, name) = (phase.spot, phase.name().to_owned());
         let mut task = task_of(phase, keys[index].clone(), needs, order.stages[index], limits);
         // An agent that nobody knows was told of above.
         task.crew = settings.agents.crew_of(&task).ok().flatten();
+        if let Some(agent) = settings.agents.without_line(&task) {
+            let (name, agent) = (quote(&name), &agent.name);
+            let message = format!(
+                "Phase '{name}': agent '{agent}' runs a phase's own shell line, and this one has none"
+            );
+            findings.defect(spot, "no_shell_line", message, NO_LINE_REMEDY);
+        }
         tasks.push(task);
+    }
+    if !findings.is_sound() {
+        return None;
     }
     Some(Plan {
         own_id,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::preset::{Dialect, PRESETS, Preset, PromptVia};
+use super::preset::{Dialect, PRESETS, Preset, PromptVia, SHELL_PLACE};
 use super::settings::nearest;
 use super::task::{Task, TaskType};
 
@@ -55,7 +55,8 @@ impl AgentSettings {
             prompt: None,
             prompt_via: PromptVia::Stdin,
             dialect: Dialect::Plain,
-            types: Vec::new(),
+            // Where it does not list what it serves, the type of its own name.
+            types: TaskType::parse(name).into_iter().collect(),
         }
     }
 
@@ -74,12 +75,16 @@ impl AgentSettings {
         }
     }
 
-    /// Serves what it lists; where it lists nothing, the type of its own name.
+    /// Whether it does nothing but the task's own line, and the task has none: it would do nothing, and call that
+    /// a success.
+    pub fn lacks_line(&self, task: &Task) -> bool {
+        let runs_line = self.command.iter().any(|word| word.contains(SHELL_PLACE));
+        runs_line && task.shell.is_none() && task.command.is_none()
+    }
+
+    /// Whether it does tasks of this type that name nobody.
     pub fn serves(&self, kind: TaskType) -> bool {
-        match self.types.is_empty() {
-            true => self.name == kind.word(),
-            false => self.types.contains(&kind),
-        }
+        self.types.contains(&kind)
     }
 }
 
@@ -178,6 +183,12 @@ impl Agents {
             return Ok(None);
         }
         Ok(Some(Crew { agent: name.to_owned(), launcher: launcher.to_owned() }))
+    }
+
+    /// The agent that is to run a task's own line although there is none.
+    pub fn without_line(&self, task: &Task) -> Option<AgentSettings> {
+        let agent = self.find(&task.crew.as_ref()?.agent)?;
+        agent.lacks_line(task).then_some(agent)
     }
 
     fn serving(&self, kind: TaskType) -> Option<&str> {

@@ -161,7 +161,7 @@ fn slots(facts: &Facts) -> String {
             )
         }
         (Some(limit), None) => format!("{} at once, {peak} at most were used", counted(limit, "slot")),
-        (None, _) => format!("no limit; {peak} attempts at most were out at once"),
+        (None, _) => format!("no limit; at most {} out at once", counted(slots.peak, "attempt")),
     }
 }
 

@@ -44,6 +44,12 @@ pub(super) fn launch<D: Disk>(
         Ok(agent) => agent,
         Err(why) => return Ok(Some(why)),
     };
+    if agent.lacks_line(&task.spec) {
+        let name = &agent.name;
+        let why =
+            format!("agent '{name}' runs a task's own `shell` line, and this one has none; give it one");
+        return Ok(Some(why));
+    }
     let disk = context.disk;
     if let Some(previous) = task.tries.iter().rev().find(|one| one.attempt < attempt) {
         clear_away(context, paths, key, previous.attempt, now)?;
@@ -199,6 +205,8 @@ fn prompt_of(
         attempt,
         agent: &agent.name,
         root: &text(&places.root),
+        // Of a handed-over task the workspace is where it works, and its outputs are whole paths.
+        is_elsewhere: agent.cwd.is_some() && task.spec.assignment.is_none(),
         spec_file: &text(&places.spec),
         result_file: &text(&places.result),
         heartbeat_file: &text(&places.heartbeat),
@@ -221,7 +229,7 @@ fn command_of(task: &TaskState, agent: &AgentSettings, prompt: &str, places: &Or
     };
     let value = |name: &str| match name {
         "prompt" => Some(prompt.to_owned()),
-        "shell" => Some(task.spec.shell.clone().unwrap_or_else(|| ":".to_owned())),
+        "shell" => task.spec.shell.clone(),
         "task" => Some(task.spec.key.to_string()),
         "task_id" => Some(task.spec.task_id.clone()),
         "root" => Some(places.root.to_string_lossy().into_owned()),

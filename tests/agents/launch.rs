@@ -73,6 +73,47 @@ fn an_agent_that_nobody_knows_is_refused_before_anything_begins() {
     assert!(!stage.file("canary").exists());
 }
 
+#[test]
+fn an_agent_that_runs_a_tasks_own_line_does_not_succeed_without_one() {
+    let stage = Stage::new();
+    stage.settings("[agents.lines]\npreset = \"shell\"");
+    let plan = stage.plan("1 agent=lines shell=\"echo\"\n 2 agent=lines");
+    let plan = plan.to_str().unwrap();
+    for verb in ["check", "run", "submit"] {
+        stage
+            .call(&[verb, plan])
+            .exits(2)
+            .complains("'lines'")
+            .complains("shell line")
+            .complains("add 'shell'");
+    }
+    let fine = stage.plan("1");
+    stage.call(&["run", fine.to_str().unwrap(), "--agent", "shell"]).exits(2).complains("shell line");
+    assert_eq!(std::fs::read_dir(stage.path("tasks")).unwrap().count(), 0);
+    stage.run("1 agent=lines shell=\"echo\"\n 2 agent=lines command=[\"true\"]", &[]).ends().exits(0);
+}
+
+#[test]
+fn an_agent_that_came_to_run_lines_under_way_does_not_succeed_without_one() {
+    let stage = Stage::new();
+    stage.agent_script("first", "until [ -e go ]; do sleep 0.02; done");
+    stage.agent_script("second", "echo ran >> ran");
+    let run = stage.run("batch_id = 7\n max_retries = 0\n 1 agent=first\n 2 <- 1 agent=second", &[]);
+    stage.wait_for("the first has begun", || stage.kept("7", "1", 1, "runner.lock").exists().then_some(()));
+    run.kill();
+    let path = stage.file(".ce/watchkeeper.toml");
+    let settings = std::fs::read_to_string(&path).unwrap();
+    let (before, _) = settings.split_once("[agents.second]").unwrap();
+    std::fs::write(&path, format!("{before}[agents.second]\npreset = \"shell\"\n")).unwrap();
+    stage.script("go", "");
+    let watch = stage.watch(&[]);
+    let result = stage.ended("7");
+    watch.stop().exits(0);
+    assert_eq!(ending(&result, "2"), "failed:launch_failed");
+    stage.call(&["why", "7/2"]).says("`shell` line");
+    assert!(!stage.file("ran").exists());
+}
+
 /// An agent that logs `+` and `-`. The first ones wait for each other, until as many run as may; then they stay
 /// for a while, in which one too many would be seen beside them.
 fn one_of(limit: usize) -> String {

@@ -147,3 +147,17 @@ fn what_made_its_output_doubtful_is_told_beside_its_success() {
     stage.call(&["why", "7/gemini"]).says(told);
     assert!(stage.kept_text("7", "gemini", 1, "result.json").contains(told));
 }
+
+#[test]
+fn a_cli_that_says_nothing_at_all_is_doubted() {
+    let stage = stage("plain", "0");
+    for cli in CLIS {
+        std::fs::write(stage.file(&format!("{cli}.jsonl")), "").unwrap();
+    }
+    stage.run(&plan(), &[]).ends().exits(0);
+    for cli in CLIS {
+        let told = format!("nothing in the output is of the dialect `{cli}`");
+        stage.call(&["why", &format!("7/{cli}")]).says(&told);
+        assert!(stage.kept_text("7", cli, 1, "result.json").contains(&told), "{cli}");
+    }
+}

@@ -104,6 +104,48 @@ fn values_for_a_runner_that_never_came_do_not_stay_on_the_disk() {
 }
 
 #[test]
+fn a_secret_in_the_command_of_an_agent_that_cannot_be_started_is_told_nowhere() {
+    for launcher in launchers() {
+        let stage = Stage::new().for_launcher(launcher).with("MY_TOKEN", SECRET);
+        let never = format!("[agents.never]\ncommand = [\"./no-{SECRET}\"]\nenv = [\"MY_TOKEN\"]\n");
+        let nowhere =
+            format!("[agents.nowhere]\ncommand = [\"true\"]\ncwd = \"no-{SECRET}\"\nenv = [\"MY_TOKEN\"]");
+        stage.settings(&format!("{never}{nowhere}"));
+        let plan = "batch_id = 7\n max_retries = 1\n 1 agent=never\n 2 agent=nowhere";
+        let ran = stage.run(plan, &[]).ends().exits(1);
+        assert!(ran.out.contains("no-[redacted:known]") && !ran.out.contains(SECRET), "{}", ran.out);
+        // The settings say it themselves, and the order repeats them for the runner, whom alone it is for.
+        let mut told = files_with(&stage, SECRET);
+        told.retain(|path| !path.ends_with("/launch.json") && !path.ends_with("watchkeeper.toml"));
+        assert_eq!(told, [""; 0], "{launcher}");
+    }
+}
+
+#[test]
+fn the_key_of_a_preset_that_settings_do_not_name_is_told_nowhere() {
+    let stage = Stage::new();
+    std::fs::create_dir(stage.file("bin")).unwrap();
+    let says = "#!/bin/sh\ncat > prompt-$WK_ATTEMPT; [ $WK_ATTEMPT = 1 ] || exit 0\n\
+        echo \"{\\\"progress\\\":\\\"using $ANTHROPIC_API_KEY\\\"}\" > \"$WK_HEARTBEAT\"\n\
+        echo \"{\\\"task_id\\\":\\\"$WK_TASK\\\",\\\"status\\\":\\\"failed\\\",\\\"output\\\":{},\
+        \\\"errors\\\":[\\\"refused $ANTHROPIC_API_KEY\\\"]}\" > \"$WK_RESULT\"\n";
+    stage.script("stand-in", says);
+    // By another program: one of ours that starts another just now would keep it open for writing.
+    let mut install = std::process::Command::new("install");
+    let installed =
+        install.args(["-m", "755"]).arg(stage.file("stand-in")).arg(stage.file("bin/claude")).status();
+    assert!(installed.unwrap().success());
+    let path = format!("{}:{}", stage.file("bin").display(), std::env::var("PATH").unwrap());
+    let stage = stage.with("PATH", &path).with("ANTHROPIC_API_KEY", SECRET);
+    let ran = stage.run("batch_id = 7\n 1 agent=claude", &[]).ends().exits(0);
+    assert!(ran.out.contains("refused [redacted:known]") && !ran.out.contains(SECRET), "{}", ran.out);
+    let mut told = files_with(&stage, SECRET);
+    told.retain(|path| !path.ends_with("/result.json") && !path.ends_with("/last.hb"));
+    assert_eq!(told, [""; 0]);
+    assert!(!stage.lines("prompt-2").join("").contains(SECRET), "nor is the next attempt");
+}
+
+#[test]
 fn what_the_settings_call_plain_is_shown() {
     let stage = Stage::new().with("MY_REGION", "north-by-northwest");
     stage.agent_script("tells", "echo in $MY_REGION");

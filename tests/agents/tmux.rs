@@ -55,6 +55,18 @@ fn every_attempt_has_a_session_named_after_agent_and_time_until_the_batch_has_en
     assert_eq!(sessions(&stage), [""; 0], "they are gone with the batch");
 }
 
+#[test]
+fn a_session_goes_with_its_batch_though_its_agent_removed_what_names_it() {
+    let Some(stage) = stage() else { return };
+    // Once its runner has made what it makes there: nothing may come into the folder while it is removed.
+    let removes = "folder=$(dirname \"$WK_SPEC\"); until [ -e \"$folder/stderr.log\" ]; do sleep 0.02; done\n\
+        while [ -e \"$folder\" ]; do rm -rf \"$folder\"; done; echo gone >> gone";
+    stage.agent_script("remover", removes);
+    stage.run("batch_id = 7\n max_retries = 0\n 1 agent=remover", &[]).ends().exits(1);
+    assert_eq!(stage.lines("gone"), ["gone"]);
+    assert_eq!(sessions(&stage), [""; 0]);
+}
+
 fn a_session_comes_and_goes(stage: &Stage, how: &str) {
     stage.agent_script("slow", WAITS);
     let run = stage.run("batch_id = 7\n 1 agent=slow", &[]);

@@ -81,3 +81,19 @@ fn a_request_with_values_waits_in_the_inbox_for_the_user_alone() {
     let waiting = files_below(&client.stage.file(".ce/orchestration/inbox"));
     assert_eq!(waiting.iter().map(|path| mode_of(path)).collect::<Vec<_>>(), [0o600], "{waiting:?}");
 }
+
+#[test]
+fn a_value_that_an_agents_directory_asks_for_stays_in_the_agents_own_files() {
+    let client = Client { stage: crate::crew::Stage::new().with("OF_DIRECTORY", VALUE) };
+    let says = r#"echo "{\"task_id\":\"$WK_TASK_ID\",\"status\":\"failed\",\"output\":{},\"errors\":[\"refused $OF_DIRECTORY\"]}" > "$WK_RESULT""#;
+    client.agent("writer", says);
+    fs::write(client.stage.file("agents/writer/agent.toml"), "env = [\"OF_DIRECTORY\"]\n").unwrap();
+    let ran = client.run(&client.request(&[client.entry("writer", &[("a", "a.txt")], &[])])).exits(1);
+    assert!(!ran.out.contains(VALUE) && !ran.err.contains(VALUE), "{}", ran.out);
+    let is_agents = |path: &PathBuf| path.ends_with("result.json");
+    let holders: Vec<PathBuf> =
+        files_below(client.stage.root()).into_iter().filter(|path| holds_the_value(path)).collect();
+    let told: Vec<&PathBuf> = holders.iter().filter(|path| !is_agents(path)).collect();
+    assert!(told.is_empty(), "{told:#?}");
+    client.stage.call(&["why", "exec-001/writer"]).says("refused [redacted:known]");
+}

@@ -94,6 +94,29 @@ fn an_object_that_is_a_result_of_this_task_is_its_result() {
 }
 
 #[test]
+fn a_last_line_that_is_one_object_is_what_the_task_produced() {
+    let stage = Stage::sh(r#"echo working; printf '{"files_created": ["a.md"], "answer": 42}'"#);
+    stage.run();
+    let (claim, value) = stage.result();
+    assert_eq!((claim.files_created, &value["output"]["answer"]), (vec!["a.md".to_owned()], &json!(42)));
+
+    let stage = Stage::sh(
+        r#"echo working; echo '{"task_id":"phase-1","status":"failed","output":{},"errors":["no luck"]}'; echo"#,
+    );
+    stage.run();
+    let (claim, _) = stage.result();
+    assert_eq!((claim.status, claim.errors), (ClaimStatus::Failure, vec!["no luck".to_owned()]));
+
+    let stage = Stage::sh(r#"echo '{"level":"info","files_created":["x"]}'; echo '{"level":"warn"}'"#);
+    stage.run();
+    let (claim, value) = stage.result();
+    assert!(
+        claim.files_created.is_empty() && value["output"]["level"].is_null(),
+        "entries of a log: {value}"
+    );
+}
+
+#[test]
 fn an_object_that_cannot_be_an_output_is_told_as_text() {
     let stage = Stage::sh(r#"echo '{"files_created": "not a list"}'"#);
     assert!(stage.run().result_by_runner);

@@ -177,9 +177,17 @@ struct Servers(HashMap<Option<String>, HashMap<String, (PathBuf, bool)>>);
 
 impl Servers {
     fn find(&mut self, session: &Session) -> Option<&(PathBuf, bool)> {
-        let socket = &session.socket;
-        let sessions = self.0.entry(socket.clone()).or_insert_with(|| sessions(socket.as_deref()));
-        sessions.get(&session.name)
+        self.sessions(session.socket.as_ref()).get(&session.name)
+    }
+
+    /// The session of an attempt whose folder does not name it: an agent may have removed that.
+    fn session_of(&mut self, socket: Option<&String>, attempt: &Path) -> Option<Session> {
+        let found = self.sessions(socket).iter().find(|(_, (of, _))| of == attempt);
+        found.map(|(name, _)| Session { name: name.clone(), socket: socket.cloned() })
+    }
+
+    fn sessions(&mut self, socket: Option<&String>) -> &HashMap<String, (PathBuf, bool)> {
+        self.0.entry(socket.cloned()).or_insert_with(|| sessions(socket.map(String::as_str)))
     }
 }
 
@@ -267,12 +275,13 @@ impl Launcher for Tmux {
     fn cancel(&self, attempts: &[AttemptPaths]) {
         let mut servers = Servers::default();
         for paths in attempts {
-            let Some(session) = Session::of(paths) else { continue };
             // Only one that is still ours: names are used again.
-            if servers.find(&session).is_some_and(|(attempt, _)| attempt == paths.dir()) {
-                let target = format!("={}", session.name);
-                let _ = tmux(session.socket.as_deref()).args(["kill-session", "-t", &target]).output();
-            }
+            let named = Session::of(paths)
+                .filter(|session| servers.find(session).is_some_and(|(attempt, _)| attempt == paths.dir()));
+            let session = named.or_else(|| servers.session_of(self.socket.as_ref(), paths.dir()));
+            let Some(session) = session else { continue };
+            let target = format!("={}", session.name);
+            let _ = tmux(session.socket.as_deref()).args(["kill-session", "-t", &target]).output();
         }
     }
 

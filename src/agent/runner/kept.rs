@@ -34,6 +34,21 @@ impl Kept {
         (!self.is_cut && !trimmed.is_empty()).then_some(trimmed)
     }
 
+    /// The last line that is not blank, if all of it is kept and it stands out from those before it: where two
+    /// lines in a row begin like an object, they are entries of a log and nobody's answer.
+    pub(super) fn parting_line(&self) -> Option<&[u8]> {
+        let is_object = |line: &[u8]| line.starts_with(b"{");
+        // Of the first line that is kept the beginning may be gone.
+        let first_whole = match self.is_cut {
+            true => self.bytes.iter().position(|byte| *byte == b'\n')? + 1,
+            false => 0,
+        };
+        let lines = self.bytes[first_whole..].rsplit(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        let mut lines = lines.filter(|line| !line.is_empty());
+        let last = lines.next().filter(|line| is_object(line))?;
+        (!lines.next().is_some_and(is_object)).then_some(last)
+    }
+
     /// What is kept, as text.
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
@@ -71,6 +86,21 @@ mod tests {
         kept.push(b"ne 1\n\nli");
         assert_eq!(kept.last_whole_line().as_deref(), Some("line 1"));
         assert_eq!(kept.last_lines(1), ["li"]);
+    }
+
+    #[test]
+    fn the_last_line_is_an_answer_where_it_alone_may_be_one() {
+        let parting = |text: &str| {
+            let mut kept = Kept::default();
+            kept.push(text.as_bytes());
+            kept.parting_line().map(|line| String::from_utf8_lossy(line).into_owned())
+        };
+        assert_eq!(parting("working\n\n  {\"a\": 1} \r\n\n").as_deref(), Some("{\"a\": 1}"));
+        assert_eq!(parting("{\"level\": \"info\"}\n{\"level\": \"info\"}\n"), None, "a log of objects");
+        assert_eq!(parting("{\"a\": 1}\ndone\n"), None);
+        let cut = format!("{}{{\"a\": 1}}", "x".repeat(WHOLE_BYTES_MAX));
+        assert_eq!(parting(&cut), None, "nobody knows where that line begins");
+        assert_eq!(parting(&format!("{cut}\n{{}}")).as_deref(), Some("{}"));
     }
 
     #[test]

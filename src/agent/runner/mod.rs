@@ -147,7 +147,7 @@ fn run_begun(order: &Order, paths: &AttemptPaths, held: &mut Held, cgroup: Optio
     }
     let (mut inspector, environment) = match prepare(order, paths) {
         Ok(prepared) => prepared,
-        Err(why) => return never_begun(order, paths, started_at, Stopped::NotStarted { why }),
+        Err(why) => return never_begun(order, paths, started_at, not_started(&why, &[])),
     };
     let inspection = order.inspection.as_deref();
     let mirrors = inspection.and_then(|one| {
@@ -156,14 +156,14 @@ fn run_begun(order: &Order, paths: &AttemptPaths, held: &mut Held, cgroup: Optio
     });
     let (begin, child) = match start(order, (paths, mirrors), &environment, cgroup) {
         Ok(started) => started,
-        Err(why) => return never_begun(order, paths, started_at, Stopped::NotStarted { why }),
+        Err(why) => return never_begun(order, paths, started_at, not_started(&why, &environment.secrets)),
     };
     // The agent runs; whether the record could be completed changes nothing for it.
     let _ = held.started(child.id());
     let mut attendant = Attendant::new(begin, child, started_ms);
     let mut stopped = attendant.attend(&mut reasons);
     ending::end_everyone(&mut attendant, cgroup, stopped.as_ref());
-    let spoken = heard(attendant.finish(), &attendant.secrets);
+    let spoken = heard(order, attendant.finish(), &attendant.secrets);
     let signal = attendant.status.and_then(|status| status.signal());
     stopped = stopped.or_else(|| reasons::limit_of_signal(signal?, &order.limits));
     let usage = platform::children_usage();
@@ -233,6 +233,11 @@ fn start<'a>(
     Ok((Begin { order, logs, mirrors, signals, secrets }, child))
 }
 
+/// Why no agent began, without secrets: it quotes the command and the directory, which may hold one.
+fn not_started(why: &str, secrets: &[String]) -> Stopped {
+    Stopped::NotStarted { why: redact(why, secrets) }
+}
+
 /// The record of an attempt without an agent.
 fn never_begun(order: &Order, paths: &AttemptPaths, started_at: WallTime, stopped: Stopped) -> Exit {
     environment::discard_values(paths);
@@ -271,8 +276,9 @@ fn session_of(paths: &AttemptPaths) -> Option<String> {
 }
 
 /// What the agent's output told, fit to be written down.
-fn heard(transcript: Option<Transcript>, secrets: &[String]) -> Spoken {
-    let mut spoken = transcript.map(Transcript::finish).unwrap_or_default();
+fn heard(order: &Order, transcript: Option<Transcript>, secrets: &[String]) -> Spoken {
+    // Silence is told as well: a CLI that tells stories and told none did perhaps nothing.
+    let mut spoken = transcript.unwrap_or_else(|| Transcript::new(order.dialect)).finish();
     let Spoken { final_message, failure, warnings, .. } = &mut spoken;
     for text in [final_message, failure].into_iter().flatten().chain(warnings) {
         *text = redact(text, secrets);

@@ -155,10 +155,15 @@ fn name_of(signal: i32) -> String {
     }
 }
 
-/// What may be one JSON object: all that a plain agent printed, or the last words of one that tells a story.
+/// What may be one JSON object: all that a plain agent printed, or else its last line, or the last words of one
+/// that tells a story.
 fn answer(order: &Order, ended: &Ended) -> Option<Vec<u8>> {
     match order.dialect {
-        Dialect::Plain => ended.out.whole().map(<[u8]>::to_vec),
+        Dialect::Plain => {
+            let is_object = |text: &&[u8]| text.starts_with(b"{") && strict_json::parse_object(text).is_ok();
+            let whole = ended.out.whole().filter(is_object);
+            whole.or_else(|| ended.out.parting_line().filter(is_object)).map(<[u8]>::to_vec)
+        }
         _ => ended.spoken.final_message.as_ref().map(|text| text.trim().as_bytes().to_vec()),
     }
 }
