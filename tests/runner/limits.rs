@@ -105,3 +105,16 @@ fn a_limit_beyond_every_measure_is_none() {
     let exit = stage.run();
     assert!(exit.is_clean(), "{exit:?}");
 }
+
+#[test]
+fn a_crash_leaves_no_core_file_unless_the_agent_wants_one() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let before = getrlimit(Resource::Core);
+    setrlimit(Resource::Core, Rlimit { current: before.maximum, ..before }).unwrap();
+    let stage = Stage::sh("ulimit -Sc; ulimit -Sc $(ulimit -Hc) && ulimit -Sc; ulimit -Hc");
+    stage.run();
+    let told = stage.stdout();
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines[0], "0", "{told}");
+    assert_eq!(lines[1], lines[2], "the harder limit is the user's own: {told}");
+}

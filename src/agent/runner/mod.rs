@@ -89,6 +89,7 @@ pub fn run(dir: &Path, heir: Option<ProcessIdentity>) -> Result<(), RunnerError>
     let paths = AttemptPaths::at(dir);
     let order = read_order(&paths)?;
     platform::keep_descriptors();
+    start::leave_no_core();
     if !order.echo {
         // Away from the watcher's terminal and group. A launcher may have done it already. On a terminal
         // of our own we stay, to hear when it is gone.

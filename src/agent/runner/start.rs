@@ -156,6 +156,13 @@ impl KernelLimits {
     fn fix_for(&self, _: &Child) {}
 }
 
+/// A crash of ours or of the agent's leaves no core file: it would hold secrets, and what was not redacted yet. The
+/// agent may raise the limit for itself.
+pub(super) fn leave_no_core() {
+    let before = getrlimit(Resource::Core);
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), ..before });
+}
+
 fn restore(own: &[(Resource, Rlimit)]) {
     for (resource, before) in own {
         // The hard limits were left alone, so this cannot be refused.
