@@ -69,7 +69,7 @@ mod lease {
         #[test]
         fn who_opens_a_file_for_writing_while_it_is_asked_about_ends_nobody() {
             let dir = tempfile::tempdir().unwrap();
-            let path = dir.path().join("task-1.result.json");
+            let path = dir.path().join("written");
             std::fs::write(&path, "{}").unwrap();
             let file = File::open(&path).unwrap();
             if has_writer(&file).is_none() {

@@ -3,7 +3,7 @@
 //! A restart is nothing special: folding the journal gives the state, and the effects of the last journaled
 //! turn are performed again, because every effect is idempotent.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::settle::Settling;
@@ -69,7 +69,7 @@ pub struct Kept {
     /// Names that nobody understands, with the reason: shown, and told once.
     pub odd_names: HashMap<String, String>,
     /// Attempts whose agent could not be started, with the reason.
-    pub(super) not_launched: HashMap<TaskIx, (Attempt, String)>,
+    pub(super) not_launched: BTreeMap<TaskIx, (Attempt, String)>,
     /// How many times in a row an exit record stood there whose runner had not ended yet.
     pub(super) early_records: u32,
 }
@@ -124,7 +124,7 @@ impl Kept {
             settling: Settling::default(),
             held: BTreeSet::new(),
             odd_names: HashMap::new(),
-            not_launched: HashMap::new(),
+            not_launched: BTreeMap::new(),
             early_records: 0,
         };
         kept.owed = owed_after(&kept.state, &entries);

@@ -3,16 +3,16 @@
 //! Agents write with `echo >` and with editors; no rename can be expected of them. A file that does not
 //! parse may still become right while somebody has it open, while it changes, and for a while after.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::bus::Look;
 use crate::bus::disk::WireLook;
 use crate::model::{Seconds, Tick};
 
-/// What is remembered of files that did not parse.
+/// What is remembered of files that did not parse, in an order: they are looked at one after the other.
 #[derive(Debug, Default)]
-pub(super) struct Settling(HashMap<PathBuf, Sighting>);
+pub(super) struct Settling(BTreeMap<PathBuf, Sighting>);
 
 #[derive(Debug, Clone)]
 struct Sighting {

@@ -121,6 +121,16 @@ fn every_promise_is_kept_in_ten_thousand_worlds() {
 }
 
 #[test]
+fn a_seed_is_one_world_however_often_it_is_played() {
+    for seed in 0..60 {
+        let told = || World::new(seed, Options { traces: true, ..ordinary(seed) }).run().trace;
+        let (first, again) = (told(), told());
+        let difference = first.iter().zip(&again).find(|(one, other)| one != other);
+        assert_eq!((difference, first.len()), (None, again.len()), "WK_SEED={seed}");
+    }
+}
+
+#[test]
 fn the_median_batch_has_eight_tasks_or_more() {
     let stories = (0..SEEDS).map(|seed| plan::Story::of(seed, &ordinary(seed).menu, false));
     let mut sizes: Vec<usize> =

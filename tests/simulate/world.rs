@@ -2,7 +2,7 @@
 //! to the next thing that happens. The watcher's part is in `watching`, what befalls it in `mishaps`.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
 use std::path::PathBuf;
 
 use watchkeeper::bus::Layout;
@@ -81,7 +81,7 @@ pub struct World {
     pub opens_at: Option<u64>,
     pub trouble_until: u64,
     pub paused_until: u64,
-    pub hints: HashSet<PathBuf>,
+    pub hints: BTreeSet<PathBuf>,
     pub agents: Vec<Agent>,
     pub queue: BinaryHeap<Reverse<(u64, u64, usize)>>,
     pub order: u64,
@@ -142,7 +142,7 @@ impl World {
             opens_at: Some(1_000),
             trouble_until: 0,
             paused_until: 0,
-            hints: HashSet::new(),
+            hints: BTreeSet::new(),
             agents: Vec::new(),
             queue: BinaryHeap::new(),
             order: 0,

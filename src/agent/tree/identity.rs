@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 use super::has_procfs;
-use super::procfs::Process;
+use super::procfs::{Process, everyone};
 use crate::bus::platform;
 
 /// A process that cannot be confused with a later one, nor with one of another machine or container.
@@ -71,11 +71,19 @@ impl ProcessIdentity {
         }
     }
 
-    /// Whether anybody is in the process group that this process has started, as far as that can be told from here.
+    /// Whether anybody is in the process group that this process has started, as far as that can be told from here. The
+    /// group's number may have become another's since, in a session that this process has never known.
     pub fn has_left(&self, group: u32) -> bool {
-        let Some(group) = rustix::process::Pid::from_raw(group as i32) else { return false };
-        self.is_in_sight() == Sight::Here
-            && rustix::process::test_kill_process_group(group) != Err(rustix::io::Errno::SRCH)
+        let Some(number) = rustix::process::Pid::from_raw(group as i32) else { return false };
+        if self.is_in_sight() != Sight::Here
+            || rustix::process::test_kill_process_group(number) == Err(rustix::io::Errno::SRCH)
+        {
+            return false;
+        }
+        let knew = |session: u32| {
+            session == self.pid || Process::read(session).is_none_or(|leader| leader.started <= self.started)
+        };
+        everyone().iter().any(|process| process.group == group && knew(process.session))
     }
 
     /// Whether the machine was started anew since.
@@ -139,5 +147,31 @@ impl Here {
             })
         };
         HERE.get_or_init(look).as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    use super::super::staging::until;
+    use super::*;
+
+    #[test]
+    fn a_group_is_left_unless_its_number_has_become_anothers() {
+        let Some(runner) = ProcessIdentity::current() else { return };
+        let mut agent = Command::new("sleep").arg("300").process_group(0).spawn().unwrap();
+        assert!(runner.has_left(agent.id()));
+        // Whoever begins in the same tick of the kernel's clock cannot be told from who was there before.
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        let mut stranger = Command::new("setsid").args(["sleep", "300"]).spawn().unwrap();
+        until("it leads a session", || Process::read(stranger.id()).unwrap().session == stranger.id());
+        assert!(!runner.has_left(stranger.id()));
+        for child in [&mut agent, &mut stranger] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        assert!(!runner.has_left(agent.id()));
     }
 }
