@@ -118,7 +118,7 @@ fn rewritten(client: &Client) -> [Value; 2] {
 fn is_rewritten(client: &Client) {
     assert_eq!(
         (client.text("merged/code/version"), client.text("merged/code/emptied")),
-        ("2.0\n".into(), "".into())
+        ("2.0\n".into(), String::new())
     );
     assert_eq!(client.text("merged/code/logo"), "\0new");
     assert_eq!(client.text("merged/code/one-line.json"), "{\"a\": 9, \"b\": 2}\n");
