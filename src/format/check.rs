@@ -183,7 +183,7 @@ impl Report {
 
     fn filled(&mut self, text: &str, path: &str) {
         if text.trim().is_empty() {
-            self.refuse("empty_field", path, "is empty", "say in words what is meant");
+            self.refuse("empty_field", path, "is empty", "write there what is meant");
         }
     }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::conflict::identity;
 use super::contribution::Contribution;
-use super::receipt::{Fate, Line, PERSON, Receipt};
+use super::receipt::{Fate, Line, PERHAPS_NEVER_COPIED, PERSON, Receipt};
 use crate::model::inspected::Change;
 use crate::model::tree::{Entry, Manifest, TreePath};
 
@@ -38,6 +38,18 @@ pub fn audit(
     }
     let made: BTreeSet<&TreePath> = receipt.made.iter().map(|made| &made.path).collect();
     for contribution in contributions {
+        let who = contribution.who.as_str();
+        for path in &contribution.lacks {
+            let told = lines.remove(&(who, path)).unwrap_or_default();
+            let is_dropped = |line: &&Line| line.fate == Fate::Dropped { rule: PERHAPS_NEVER_COPIED };
+            if told.len() != 1 || !told.iter().all(is_dropped) {
+                wrong.push(format!("{path}, which the copy of {who} lacks, has no line that says so"));
+            }
+            let is_right = |line: &&Line| line.digest == tree.get(&line.place).and_then(identity);
+            if !told.iter().all(is_right) {
+                wrong.push(format!("{path} of {who}: the tree has another content there"));
+            }
+        }
         for change in &contribution.changes {
             let of = format!("{} of {}", change.path, contribution.who);
             match lines.remove(&(contribution.who.as_str(), &change.path)).unwrap_or_default()[..] {

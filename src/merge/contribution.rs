@@ -15,6 +15,8 @@ pub struct Contribution {
     /// Paths of those that it brings as it found them: a base that is missing there says nothing about who
     /// made it.
     pub untouched: BTreeSet<TreePath>,
+    /// What its copy of something given lacks, though nobody can tell whether it was deleted or never copied.
+    pub lacks: BTreeSet<TreePath>,
 }
 
 /// Whose work each agent had seen: all it depends on, directly or not.
@@ -67,7 +69,13 @@ mod tests {
 
     fn agent(who: &str, depends_on: &[&str]) -> Contribution {
         let depends_on = depends_on.iter().map(|name| (*name).to_owned()).collect();
-        Contribution { who: who.to_owned(), depends_on, changes: Vec::new(), untouched: BTreeSet::new() }
+        Contribution {
+            who: who.to_owned(),
+            depends_on,
+            changes: Vec::new(),
+            untouched: BTreeSet::new(),
+            lacks: BTreeSet::new(),
+        }
     }
 
     #[test]

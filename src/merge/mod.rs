@@ -38,5 +38,6 @@ pub use publish::{Published, publish, recover};
 pub use receipt::Receipt;
 pub use strategy::Occasion;
 pub use take_back::take_back;
+pub use three_way::MERGED_BYTES_MAX;
 pub use tree_disk::{RealTreeDisk, TreeDisk};
 pub use validate::Finding;

@@ -95,6 +95,18 @@ pub struct Line {
     pub notes: Vec<String>,
 }
 
+/// The rule by which nothing follows from what a copy lacks.
+pub const PERHAPS_NEVER_COPIED: &str = "perhaps_never_copied";
+
+impl Line {
+    /// Something that was given, and is not in the agent's copy: it may have been deleted there.
+    pub fn of_absence(agent: &str, path: TreePath, place: TreePath, digest: Option<Digest>) -> Line {
+        let (agent, change) = (agent.to_owned(), ChangeKind::Deleted);
+        let fate = Fate::Dropped { rule: PERHAPS_NEVER_COPIED };
+        Line { agent, path, change, renamed_from: None, fate, place, digest, notes: Vec::new() }
+    }
+}
+
 /// Something in the merged tree that no agent made alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Made {

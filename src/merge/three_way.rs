@@ -15,7 +15,7 @@ use crate::model::tree::{Digest, Entry, TreePath};
 use crate::work_tree::Contents;
 
 /// Larger contents are merged by identity alone: three of them must fit in memory.
-const MERGED_BYTES_MAX: u64 = 64 << 20;
+pub const MERGED_BYTES_MAX: u64 = 64 << 20;
 /// Lines around a clash in a preview.
 const PREVIEW_CONTEXT_LINES: usize = 3;
 

@@ -23,6 +23,8 @@ pub const CHECKPOINT_ARCHIVE: &str = "checkpoint.tar.gz";
 pub const CHECKPOINT_MANIFEST: &str = "manifest.json";
 const OLDER_CHECKPOINT: &str = "checkpoint-";
 const EARLIER: &str = "checkpoint-before-";
+/// No batch was accepted earlier: a name with less behind it, such as `checkpoint-500`, is a client's own.
+const ACCEPTED_MS_LEAST: i64 = 1_000_000_000_000;
 
 /// The files below one workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,7 +146,7 @@ impl WorkspacePaths {
     }
     /// Whether something of an earlier batch is kept there.
     pub fn is_put_aside(&self, path: &Path) -> bool {
-        put_aside_at(path).is_some()
+        path.parent() == Some(&self.root) && put_aside_at(path).is_some()
     }
     /// When the batch was accepted whose older checkpoint this is.
     pub fn taken_at(&self, path: &Path) -> Option<WallTime> {
@@ -162,8 +164,9 @@ impl WorkspacePaths {
 fn put_aside_at(path: &Path) -> Option<(&'static str, WallTime)> {
     let name = path.file_name()?.to_string_lossy();
     [OLDER_CHECKPOINT, EARLIER].into_iter().find_map(|prefix| {
-        let at = name.strip_prefix(prefix)?.parse::<i64>().ok()?;
-        Some((prefix, WallTime(at)))
+        let digits = name.strip_prefix(prefix)?;
+        let at = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<i64>().ok())??;
+        (at >= ACCEPTED_MS_LEAST).then_some((prefix, WallTime(at)))
     })
 }
 
@@ -220,6 +223,17 @@ mod tests {
         assert_eq!(shown(paths.artifacts(&key)), "/w/artifacts/A");
         assert_eq!(shown(paths.request(Dialect::Assignments)), "/w/assignments.json");
         assert_eq!(shown(paths.checkpoint_archive()), "/w/checkpoint/checkpoint.tar.gz");
+    }
+
+    #[test]
+    fn what_was_put_aside_is_told_from_a_clients_checkpoints() {
+        let paths = WorkspacePaths::new("/w");
+        let is_ours = |path: &str| paths.is_put_aside(Path::new(path));
+        assert!(is_ours("/w/checkpoint-1761834605000") && is_ours("/w/checkpoint-before-1761834605000"));
+        assert!(paths.is_put_aside(&paths.older_checkpoint(WallTime(1_761_834_605_000))));
+        for own in ["/w/checkpoint-500", "/w/runs/checkpoint-1761834605000", "/w/checkpoint--1761834605000"] {
+            assert!(!is_ours(own), "{own}");
+        }
     }
 
     #[test]

@@ -108,7 +108,9 @@ pub fn unclaimed(
 
 /// Whether a path below the workspace is what the pattern means, or lies in it.
 pub fn fits(pattern: &str, path: &Path) -> bool {
-    let Ok(pattern) = glob::Pattern::new(&files_of(pattern)) else { return false };
+    // As the walk that finds artifacts reads it: `./build//` is `build`.
+    let plain: Vec<&str> = pattern.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    let Ok(pattern) = glob::Pattern::new(&files_of(&plain.join("/"))) else { return false };
     path.ancestors().any(|outer| pattern.matches_path_with(outer, OPTIONS))
 }
 
@@ -157,6 +159,14 @@ mod tests {
         assert!(found(&["README.md"], "readme.md").is_empty());
         assert!(found(&["a.HTML"], "*.html").is_empty());
         assert_eq!(found(&["a.html"], "*.html"), ["a.html"]);
+    }
+
+    #[test]
+    fn a_pattern_is_the_same_however_it_is_spelled() {
+        for pattern in ["build", "build/", "./build/ok.html", "build//ok.html", "./**/*.html"] {
+            assert!(fits(pattern, Path::new("build/ok.html")), "{pattern}");
+        }
+        assert!(!fits("build/", Path::new("builder/ok.html")));
     }
 
     #[test]

@@ -122,6 +122,29 @@ fn without_verification_no_command_of_the_request_runs() {
 }
 
 #[test]
+fn artifacts_are_looked_for_without_verification_too() {
+    let client = with_writer("echo x > $WK_TASK.txt");
+    let request = |id: &str, artifacts: &[&str]| {
+        let mut request = assignments(&client, &[task(&client, "a", &[])]);
+        request["execution_id"] = json!(id);
+        request["success_criteria"] = json!({"required_artifacts": artifacts, "tests_cmd": "touch tested"});
+        request["execution_mode"] = json!({"verify": false});
+        request
+    };
+    client.run(&request("lacks", &["dist/*.js"])).exits(1);
+    assert_eq!(client.report()["summary"]["completed"], false, "{:#}", client.report());
+    assert_eq!(client.report()["summary"]["validation"], "failed");
+    client.run(&request("has", &["./a.txt"])).exits(0);
+    assert_eq!(client.report()["summary"]["validation"], "skipped", "nobody asked for it");
+    assert_eq!(
+        client.report()["warnings"],
+        json!([]),
+        "what fits a pattern is declared, however that is spelled"
+    );
+    assert!(!client.workspace("tested").exists());
+}
+
+#[test]
 fn what_changed_while_two_tasks_ran_side_by_side_is_told() {
     let client = with_writer(
         "echo $WK_TASK > shared.txt; touch $WK_TASK.here; until test -e a.here -a -e b.here; do sleep 0.05; done",

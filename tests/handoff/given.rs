@@ -85,6 +85,94 @@ fn a_copy_that_lacks_something_of_what_was_given_is_told() {
     assert!(client.workspace("merged/code/obsolete").exists());
     let warnings = client.report()["warnings"].to_string();
     assert!(warnings.contains("lacks code/obsolete"), "{warnings}");
+    let receipt = client.json("receipt.json");
+    let told = |line: &Value| line["agent"] == "b" && line["path"] == "code/obsolete";
+    let told: Vec<&Value> = receipt["lines"].as_array().unwrap().iter().filter(|line| told(line)).collect();
+    assert_eq!(told.len(), 1, "{receipt:#}");
+    assert_eq!(told[0]["change"], "deleted");
+    assert_eq!(told[0]["fate"], json!({"is": "dropped", "rule": "perhaps_never_copied"}));
+    assert_eq!(receipt["totals"]["dropped"], 1);
+    client.judge("receipt.json", "receipt");
+}
+
+/// A client's code of which one agent's copy has little left, and another's copy all.
+fn rewritten(client: &Client) -> [Value; 2] {
+    fs::create_dir_all(client.stage.file("codebase")).unwrap();
+    for (name, content) in [
+        ("version", "1.0\n"),
+        ("emptied", "a\nb\n"),
+        ("logo", "\0old"),
+        ("one-line.json", r#"{"a": 1, "b": 2}"#),
+    ] {
+        fs::write(client.stage.file("codebase").join(name), content).unwrap();
+    }
+    let copy = "cp -r $WK_INPUT_CODEBASE $WK_OUTPUT_CODE; cd $WK_OUTPUT_CODE";
+    let rewrite =
+        r#"echo 2.0 > version; : > emptied; printf '\0new' > logo; echo '{"a": 9, "b": 2}' > one-line.json"#;
+    client.agent("a", &format!("{copy}; {rewrite}")).agent("b", copy);
+    ["a", "b"].map(|name| {
+        given(client.entry(name, &[("code", "code")], &[]), "codebase", client.stage.file("codebase"))
+    })
+}
+
+fn is_rewritten(client: &Client) {
+    assert_eq!(
+        (client.text("merged/code/version"), client.text("merged/code/emptied")),
+        ("2.0\n".into(), String::new())
+    );
+    assert_eq!(client.text("merged/code/logo"), "\0new");
+    assert_eq!(client.text("merged/code/one-line.json"), "{\"a\": 9, \"b\": 2}\n");
+}
+
+#[test]
+fn a_file_that_was_rewritten_in_a_copy_of_the_clients_code_is_an_edit_of_it() {
+    let client = Client::new();
+    let agents = rewritten(&client);
+    client.run(&strict(&client, &agents)).exits(0);
+    is_rewritten(&client);
+    let receipt = client.json("receipt.json");
+    let edits = receipt["lines"].as_array().unwrap().iter().filter(|line| line["change"] == "edited");
+    assert!(edits.clone().all(|line| line["agent"] == "a") && edits.count() == 4, "{receipt:#}");
+}
+
+#[test]
+fn copies_of_the_clients_code_merge_without_a_checkpoint_too() {
+    let client = Client::new();
+    let agents = rewritten(&client);
+    let mut request = strict(&client, &agents);
+    request["execution_options"]["checkpoint_enabled"] = json!(false);
+    client.run(&request).exits(0);
+    is_rewritten(&client);
+}
+
+#[test]
+fn json_on_one_line_merges_by_key_between_two_copies_of_the_clients_code() {
+    let client = Client::new();
+    fs::create_dir_all(client.stage.file("codebase")).unwrap();
+    fs::write(client.stage.file("codebase/p.json"), r#"{"name": "x", "version": 1}"#).unwrap();
+    let copy = |with: &str| {
+        format!("cp -r $WK_INPUT_CODEBASE $WK_OUTPUT_CODE; printf '%s' '{with}' > $WK_OUTPUT_CODE/p.json")
+    };
+    client.agent("a", &copy(r#"{"name": "x", "version": 2}"#));
+    client.agent("b", &copy(r#"{"name": "x", "version": 1, "new": true}"#));
+    let agents = ["a", "b"].map(|name| {
+        given(client.entry(name, &[("code", "code")], &[]), "codebase", client.stage.file("codebase"))
+    });
+    let mut request = strict(&client, &agents);
+    request["merge_strategy"]["conflict_resolution"] = json!("auto");
+    client.run(&request).exits(0);
+    assert_eq!(client.json("merged/code/p.json"), json!({"name": "x", "version": 2, "new": true}));
+}
+
+#[test]
+fn a_file_that_was_rewritten_in_a_copy_of_anothers_work_is_an_edit_of_it() {
+    let client = Client::new();
+    client.agent("a", "mkdir $WK_OUTPUT_CODE; cd $WK_OUTPUT_CODE; echo k > k; echo l > l; echo old > m");
+    client.agent("b", "cp -r $WK_INPUT_OLD $WK_OUTPUT_CODE; echo 'all anew' > $WK_OUTPUT_CODE/m");
+    let a = client.entry("a", &[("code", "code")], &[]);
+    let b = given(client.entry("b", &[("code", "code")], &["a"]), "old", client.workspace("outputs/a/code"));
+    client.run(&strict(&client, &[a, b])).exits(0);
+    assert_eq!(client.text("merged/code/m"), "all anew\n");
 }
 
 #[test]

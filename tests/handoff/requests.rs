@@ -415,6 +415,19 @@ fn while_an_agent_runs_nobody_says_that_its_outputs_are_still_looked_at() {
 }
 
 #[test]
+fn an_input_that_nobody_can_read_to_its_end_is_refused() {
+    let client = Client::new();
+    client.agent("a", "true");
+    let pipe = client.stage.file("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+    let mut entry = client.entry("a", &[], &[]);
+    entry["task"]["inputs"] = json!({"pipe": pipe, "zeros": "/dev/zero"});
+    let told =
+        client.run(&client.request(&[entry])).exits(2).complains("/dev/zero is a pipe, a socket or a device");
+    assert!(told.err.contains("field agents[0].task.inputs.pipe"), "{}", told.err);
+}
+
+#[test]
 fn names_that_are_one_variable_are_refused() {
     let client = Client::new();
     client.agent("a", "true");

@@ -127,6 +127,29 @@ fn a_codebase_that_is_a_link_is_undone_where_it_leads() {
 }
 
 #[test]
+fn checkpoints_of_a_clients_own_are_files_like_any_other() {
+    let client = Client::new();
+    let weights =
+        [client.workspace("checkpoint-500/weights"), client.stage.file("codebase/runs/checkpoint-7/weights")];
+    for path in &weights {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "trained\n").unwrap();
+    }
+    client.agent(
+        "a",
+        "echo worse > checkpoint-500/weights; echo worse > $WK_INPUT_CODEBASE/runs/checkpoint-7/weights; echo x > $WK_OUTPUT_NOTE",
+    );
+    let mut entry = client.entry("a", &[("note", "note.md")], &[]);
+    entry["task"]["inputs"] = json!({"codebase": client.stage.file("codebase")});
+    client.run(&client.request(&[entry])).exits(0);
+    assert!(!client.workspace("checkpoint-500/status.json").exists());
+    client.stage.call(&["undo", "exec-001"]).exits(0);
+    for path in &weights {
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "trained\n");
+    }
+}
+
+#[test]
 fn a_batch_whose_merge_failed_can_be_undone() {
     let client = Client::new();
     client.agent("a", "echo 1 > $WK_OUTPUT_NOTE; echo in the way > $WK_WORKSPACE/merged");

@@ -72,6 +72,27 @@ fn every_planted_loss_is_noticed() {
 }
 
 #[test]
+fn what_a_copy_lacks_is_told_and_a_receipt_without_it_is_not_believed() {
+    let mut scene = scene();
+    scene.contributions[1].lacks.insert(path("a"));
+    let merge = scene.ready();
+    let (tree, receipt) = (merge.tree(), merge.receipt());
+    let of_absence =
+        receipt.lines.iter().position(|line| line.agent == "bob" && line.path == path("a")).unwrap();
+    let line = &receipt.lines[of_absence];
+    assert_eq!(line.fate, Fate::Dropped { rule: "perhaps_never_copied" });
+    assert!(tree.contains_key(&path("a")) && line.digest.is_some(), "what others have of it stays");
+    let mut silent = receipt.clone();
+    silent.lines.remove(of_absence);
+    silent.totals.changes -= 1;
+    silent.totals.dropped -= 1;
+    assert!(audit(&scene.contributions, tree, silent).is_err());
+    let mut invented = receipt.clone();
+    invented.lines[of_absence].fate = Fate::Kept;
+    assert!(audit(&scene.contributions, tree, invented).is_err());
+}
+
+#[test]
 fn every_invented_fate_is_noticed() {
     let set = |receipt: &mut Receipt, at: &str, fate: Fate| {
         let lines = receipt.lines.iter_mut().filter(|line| line.path == path(at));
@@ -132,12 +153,14 @@ fn a_hundred_changes_to_fifty_thousand_files_are_planned() {
         depends_on: Vec::new(),
         changes: (0..FILES).map(added).collect(),
         untouched: BTreeSet::new(),
+        lacks: BTreeSet::new(),
     };
     let second = Contribution {
         who: "bob".to_owned(),
         depends_on: vec!["ann".to_owned()],
         changes: (0..CHANGED).map(changed).collect(),
         untouched: BTreeSet::new(),
+        lacks: BTreeSet::new(),
     };
     let scene = Scene { contributions: vec![first, second], ..scene };
     let begun_us = worked_us();

@@ -63,6 +63,7 @@ impl Scene {
             depends_on,
             changes,
             untouched: BTreeSet::new(),
+            lacks: BTreeSet::new(),
         });
         self
     }

@@ -12,6 +12,7 @@ use super::workspace::objection_to_tree;
 use super::{Reading, Words};
 use crate::format::{join, shortened};
 use crate::graph;
+use crate::intake::surroundings::{Entry, EntryKind};
 use crate::model::handoff::CODEBASE;
 
 /// Reads `{name: path}`. Whether each exists is judged when all outputs are known.
@@ -161,6 +162,12 @@ impl Reader<'_> {
     fn check(&self, reading: &mut Reading<'_>) {
         let Given { place, path, .. } = self.input;
         let (shown, one) = (path.display(), self.words.one.to_lowercase());
+        let is_no_file = |entry: &Entry| entry.kind == EntryKind::Other && !entry.is_link;
+        if reading.around.entry(path).as_ref().is_some_and(is_no_file) {
+            // Whoever reads one may wait for ever, or never come to an end.
+            let message = format!("{shown} is a pipe, a socket or a device");
+            return reading.report.refuse("input_no_file", place, message, "name a file or a directory");
+        }
         let exists = reading.exists(path);
         let is_made_before = self.makers.iter().any(|(maker, _)| self.kin.before[*maker]);
         for (maker, lying) in self.makers {

@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::format::is_invisible;
 use crate::model::containment;
 use crate::model::fold::folded;
+use crate::model::workspace::WorkspacePaths;
 
 /// What the batch itself writes into its workspace, and agents must not.
 const BOOKKEEPING: &[&str] = &[
@@ -88,6 +89,9 @@ pub(super) fn objection_to_output(path: &Path, workspace: &Path, bus_home: &Path
     let first = folded(&first);
     if BOOKKEEPING.contains(&&*first) {
         return Some(format!("is inside {first}, which the batch itself writes"));
+    }
+    if WorkspacePaths::new(workspace).is_put_aside(&workspace.join(&*first)) {
+        return Some(format!("is inside {first}, where things of earlier batches are kept"));
     }
     if is_inside_git(rest) {
         return Some(containment::INSIDE_GIT.to_owned());

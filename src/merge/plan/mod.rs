@@ -291,9 +291,16 @@ impl Work<'_> {
         if self.refused.is_empty() { Ok(()) } else { Err(MergeError::Resolutions(self.refused.clone())) }
     }
 
-    fn receipt(&self, tree: &Manifest) -> Receipt {
-        let mut lines: Vec<(usize, Line)> = Vec::new();
+    fn receipt(&self, tree: &Manifest, contributions: &[Contribution]) -> Receipt {
         let digest_at = |path: &TreePath| tree.get(path).and_then(identity);
+        let mut lines: Vec<(usize, Line)> = Vec::new();
+        for (turn, contribution) in contributions.iter().enumerate() {
+            for path in &contribution.lacks {
+                let place = self.place_of(&contribution.who, path);
+                let digest = digest_at(&place);
+                lines.push((turn, Line::of_absence(&contribution.who, path.clone(), place, digest)));
+            }
+        }
         for place in self.places.values() {
             let each = place.steps.iter().zip(&place.fates).zip(&place.notes);
             lines.extend(each.map(|((step, fate), notes)| {
@@ -325,9 +332,17 @@ impl Work<'_> {
         }
     }
 
+    /// Where in the merged tree an agent's path is.
+    fn place_of(&self, who: &str, path: &TreePath) -> TreePath {
+        match self.terms.strategy.kind {
+            MergeKind::ReportAggregation => plain_path(who).join(path),
+            MergeKind::FileMerge | MergeKind::CtxpackUnion => path.clone(),
+        }
+    }
+
     fn finish(mut self, contributions: &[Contribution]) -> Result<Planned, MergeError> {
         let tree = self.tree();
-        let receipt = self.receipt(&tree);
+        let receipt = self.receipt(&tree, contributions);
         if !self.conflicts.is_empty() {
             self.conflicts.sort_by(|a, b| (&a.path, &a.id).cmp(&(&b.path, &b.id)));
             let report = ConflictReport::of(self.conflicts, self.settled, self.occasion);

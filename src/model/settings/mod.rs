@@ -228,8 +228,9 @@ fn nearest_key(key: &str) -> Option<&'static str> {
 /// The known name that a wrong one most likely meant.
 pub fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     const LIKENESS_LEAST: f64 = 0.75;
+    let wrong = wrong.to_lowercase();
     known
-        .map(|name| (strsim::jaro_winkler(wrong, name), name))
+        .map(|name| (strsim::jaro_winkler(&wrong, &name.to_lowercase()), name))
         .filter(|(likeness, _)| *likeness >= LIKENESS_LEAST)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, name)| name)

@@ -93,8 +93,22 @@ fn merge_error(state: &BatchState, merged: &MergeOutcome) -> Option<Notice> {
     let because = merged.because.clone().unwrap_or_else(|| "nothing was merged".to_owned());
     let mut told: Vec<String> = vec![because];
     told.extend(merged.checks.iter().filter(|check| !check.met).map(ToString::to_string));
-    let advice = next_step(state).map(|command| format!("say what becomes of each conflict: {command}"));
+    let advice = next_step(state)
+        .map(|command| format!("say what becomes of each conflict: {command}"))
+        .or_else(|| remedy_of_merge(code).map(str::to_owned));
     Some(Notice::of_batch(code, HIGH, told.join("; ")).with(advice))
+}
+
+/// What to do about a merge of which nobody is asked anything.
+fn remedy_of_merge(code: &str) -> Option<&'static str> {
+    match code {
+        "merge_conflict" => Some(
+            "conflicts.json has every version; hand it over again with agents that keep to their own files, or with \
+             conflict_resolution \"manual_review\" to decide yourself",
+        ),
+        "validation_failed" => Some("correct the output that it names, and hand the request over again"),
+        _ => None,
+    }
 }
 
 /// Everything else that should be known, agent by agent, then of the whole.

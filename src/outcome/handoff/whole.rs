@@ -94,9 +94,6 @@ pub(super) fn grade_of(task: &TaskState) -> Option<Grade> {
 /// `passed` only where everything succeeded and a machine looked at something; `failed` where one look found
 /// otherwise; else nothing was validated.
 pub(super) fn validation_word(state: &BatchState) -> &'static str {
-    if state.batch.handoff.as_ref().is_some_and(|handoff| !handoff.verify) {
-        return "skipped";
-    }
     let is_required = |finding: &&Finding| finding.about != About::Claim;
     let verdicts = state.tasks.iter().filter_map(|task| task.collected.as_ref());
     let verdicts: Vec<&Verdict> = verdicts.map(|collected| &collected.verdict).collect();
@@ -108,9 +105,10 @@ pub(super) fn validation_word(state: &BatchState) -> &'static str {
     // A tree with nothing in it passes every rule, and nobody has looked at anything.
     let was_whole_looked_at = of_whole.is_some() && merged(state).is_some_and(is_something);
     let was_looked_at = was_whole_looked_at || of_tasks().any(|finding| finding.grade > Grade::Claimed);
+    let is_asked_for = state.batch.handoff.as_ref().is_none_or(|handoff| handoff.verify);
     if of_whole == Some(false) || of_tasks().any(|finding| !finding.met) {
         "failed"
-    } else if was_looked_at && status(state) == Some(BatchStatus::Success) {
+    } else if was_looked_at && is_asked_for && status(state) == Some(BatchStatus::Success) {
         "passed"
     } else {
         "skipped"

@@ -75,7 +75,9 @@ pub fn way_back(
     handoff: &Handoff,
     checkpoint: &Checkpoint,
 ) -> Result<UndoPlan, NoWayBack> {
-    let workspace = WorkspacePaths::new(&handoff.workspace);
+    let root = Path::new(&handoff.workspace);
+    // Scanned paths have no links in them.
+    let workspace = WorkspacePaths::new(root.canonicalize().unwrap_or_else(|_| root.to_owned()));
     let mut now = scan(&checkpoint.scope())?;
     // What later batches put aside is nobody's change.
     let is_put_aside =

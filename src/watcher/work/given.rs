@@ -1,19 +1,18 @@
 //! What agents were given of others' work, and of the client's code: from which state they began at a place where, in
 //! their own output, nothing stood.
 //!
-//! Only what shows that it was made from what was given counts as an edit of it. A new file that merely ends in the
-//! same name is somebody's own, and two of those are a conflict.
+//! Of another agent's work, only what shows that it was made from what was given counts as an edit of it. A new file
+//! that merely ends in the same name is somebody's own, and two of those are a conflict.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use super::likeness::is_made_from;
 use super::merge::Part;
-use crate::merge::{Contribution, lines};
+use crate::merge::{Contribution, MERGED_BYTES_MAX};
 use crate::model::inspected::Change;
 use crate::model::tree::{Digest, Entry, Manifest, TreePath};
 use crate::work_tree::Contents;
 
-/// Larger files are compared by identity alone.
-const COMPARED_BYTES_MAX: u64 = 8 << 20;
 /// Most missing paths that are told of one agent.
 const MISSING_LISTED_MAX: usize = 5;
 
@@ -50,46 +49,65 @@ impl Gifts<'_> {
             let (earlier, rest) = contributions.split_at_mut(index);
             let Some(contribution) = rest.first_mut() else { continue };
             let Some(part) = self.parts.iter().find(|part| part.agent == contribution.who) else { continue };
-            let given: Vec<(&Given, HashMap<&TreePath, &Entry>)> =
-                part.given.iter().map(|given| (given, made_by(&given.from, earlier))).collect();
-            for change in contribution.changes.iter_mut().filter(|change| change.base.is_none()) {
-                change.base = given.iter().find_map(|(given, made)| self.base_of(change, given, made));
+            for given in &part.given {
+                self.begin_from(given, contribution, earlier);
             }
         }
     }
 
-    fn base_of(&self, change: &Change, given: &Given, made: &HashMap<&TreePath, &Entry>) -> Option<Entry> {
-        let theirs = change.theirs.as_ref()?;
-        let rest = change.path.rest_below(&given.place);
-        if rest.is_none() && change.path != given.place {
+    /// Lets what an agent has at the place of something given begin from that.
+    fn begin_from(&self, given: &Given, own: &mut Contribution, earlier: &[Contribution]) {
+        let made = made_by(&given.from, earlier);
+        let found = own.changes.iter().enumerate().filter(|(_, change)| change.base.is_none());
+        let found = found.filter_map(|(at, change)| {
+            let (entry, theirs) = (self.given_at(&change.path, given, &made)?, change.theirs.as_ref()?);
+            Some((at, entry.clone(), is_made_from(entry, theirs, self.contents)))
+        });
+        let found: Vec<(usize, Entry, bool)> = found.collect();
+        // The client's code is there to be worked upon, whatever becomes of a file in it. Of another agent's work that
+        // is so where the tree shows that it is a copy: by half of its files.
+        let is_worked_upon = given.is_called_alike
+            || matches!(given.from, Giver::Client(_))
+            || found.iter().filter(|(_, entry, shows_it)| *shows_it && is_file(entry)).count() * 2
+                >= self.files_of(given, earlier).len().max(1);
+        for (at, entry, shows_it) in found {
+            let change = &mut own.changes[at];
+            let is_of_one_kind =
+                change.theirs.as_ref().is_some_and(|theirs| is_directory(theirs) == is_directory(&entry));
+            // A file whose place is that of a tree has another name for its own.
+            let is_in_its_place = change.path != given.place || is_of_one_kind;
+            if shows_it || (is_worked_upon && is_in_its_place && self.is_at_hand(&entry)) {
+                change.base = Some(entry);
+            }
+        }
+    }
+
+    /// What was given at a path of the merged tree.
+    fn given_at<'m>(
+        &'m self,
+        path: &TreePath,
+        given: &Given,
+        made: &HashMap<&TreePath, &'m Entry>,
+    ) -> Option<&'m Entry> {
+        let rest = path.rest_below(&given.place);
+        if rest.is_none() && *path != given.place {
             return None;
         }
-        let entry = match (&given.from, rest) {
-            (Giver::Agent(_), _) => made.get(&change.path).copied()?,
-            (Giver::Client(tree), Some(rest)) => self.before.get(&tree.join(&rest))?,
-            (Giver::Client(tree), None) => self.before.get(tree)?,
-        };
-        (given.is_called_alike || self.is_made_from(entry, theirs)).then(|| entry.clone())
-    }
-
-    /// Whether at least half of what was given is still in it.
-    fn is_made_from(&self, given: &Entry, theirs: &Entry) -> bool {
-        match (given, theirs) {
-            (Entry::File { sha256, size, .. }, Entry::File { sha256: other, size: length, .. }) => {
-                sha256 == other || (size.max(length) <= &COMPARED_BYTES_MAX && self.keeps_half(sha256, other))
-            }
-            (Entry::Directory { .. }, Entry::Directory { .. }) => true,
-            (given, theirs) => given == theirs,
+        match (&given.from, rest) {
+            (Giver::Agent(_), _) => made.get(path).copied(),
+            (Giver::Client(tree), Some(rest)) => self.before.get(&tree.join(&rest)),
+            (Giver::Client(tree), None) => self.before.get(tree),
         }
     }
 
-    fn keeps_half(&self, given: &Digest, theirs: &Digest) -> bool {
-        let (Ok(given), Ok(theirs)) = (self.contents.read(given), self.contents.read(theirs)) else {
-            return false;
-        };
-        !lines::is_binary(&given)
-            && !lines::is_binary(&theirs)
-            && kept_bytes(&given, &theirs) * 2 >= given.len()
+    /// Whether its content can be read, to tell what changed. Of the largest files nobody asks for it.
+    fn is_at_hand(&self, given: &Entry) -> bool {
+        match given {
+            Entry::File { sha256, size, .. } => {
+                *size > MERGED_BYTES_MAX || self.contents.read(sha256).is_ok()
+            }
+            Entry::Link { .. } | Entry::Directory { .. } => true,
+        }
     }
 
     /// Files that stand in a copy of what was given under another name, byte for byte, and no longer under their own,
@@ -126,17 +144,20 @@ impl Gifts<'_> {
         gone.into_iter().map(|(path, base)| Change { path, base: Some(base), theirs: None }).collect()
     }
 
-    /// Copies that lack something of what was given. Whether it was deleted or only not copied nobody can tell.
-    pub(super) fn missing(&self, contributions: &[Contribution]) -> Vec<String> {
+    /// Notes what copies lack of what was given, and tells it. Whether it was deleted or only not copied nobody can
+    /// tell.
+    pub(super) fn missing(&self, contributions: &mut [Contribution]) -> Vec<String> {
         let mut told = Vec::new();
         for part in self.parts.iter().filter(|part| part.has_succeeded) {
-            let Some(own) = contributions.iter().find(|one| one.who == part.agent) else { continue };
+            let Some(index) = contributions.iter().position(|one| one.who == part.agent) else { continue };
+            let own = &contributions[index];
             let gone: HashSet<&TreePath> = own
                 .changes
                 .iter()
                 .filter(|change| change.theirs.is_none())
                 .map(|change| &change.path)
                 .collect();
+            let mut lacks = BTreeSet::new();
             for given in &part.given {
                 let given_files = self.files_of(given, contributions);
                 let mut missing = missing_in(own, &given_files);
@@ -150,19 +171,20 @@ impl Gifts<'_> {
                 }
                 let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
                 let listed = crate::view::words::listed_at_most(&names, MISSING_LISTED_MAX);
+                lacks.extend(missing.into_iter().cloned());
                 told.push(format!(
                     "{}: its copy of what it was given lacks {listed}; nobody can tell whether it was deleted, so \
                      whatever others have of it stays",
                     part.agent
                 ));
             }
+            contributions[index].lacks = lacks;
         }
         told
     }
 
     /// The files that were given, at the places that they have in the merged tree.
     fn files_of(&self, given: &Given, contributions: &[Contribution]) -> BTreeMap<TreePath, Entry> {
-        let is_file = |entry: &Entry| matches!(entry, Entry::File { .. });
         match &given.from {
             Giver::Agent(maker) => {
                 let maker = contributions.iter().filter(|one| one.who == *maker);
@@ -202,37 +224,17 @@ fn digest_in(entry: &Entry) -> Option<Digest> {
     }
 }
 
+fn is_directory(entry: &Entry) -> bool {
+    matches!(entry, Entry::Directory { .. })
+}
+
+fn is_file(entry: &Entry) -> bool {
+    matches!(entry, Entry::File { .. })
+}
+
 /// What the giver, where it is one of these agents, has made.
 fn made_by<'c>(giver: &Giver, earlier: &'c [Contribution]) -> HashMap<&'c TreePath, &'c Entry> {
     let Giver::Agent(maker) = giver else { return HashMap::new() };
     let made = earlier.iter().filter(|one| one.who == *maker).flat_map(|one| &one.changes);
     made.filter_map(|change| Some((&change.path, change.theirs.as_ref()?))).collect()
-}
-
-/// How many bytes of the first text's lines are in the second too, each as often as it stands there.
-fn kept_bytes(first: &[u8], second: &[u8]) -> usize {
-    let mut left: HashMap<&[u8], usize> = HashMap::new();
-    for line in second.split_inclusive(|byte| *byte == b'\n') {
-        *left.entry(line).or_default() += 1;
-    }
-    let mut kept = 0;
-    for line in first.split_inclusive(|byte| *byte == b'\n') {
-        if let Some(count) = left.get_mut(line).filter(|count| **count > 0) {
-            *count -= 1;
-            kept += line.len();
-        }
-    }
-    kept
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_count_as_often_as_they_stand_in_both() {
-        assert_eq!(kept_bytes(b"a\nb\na\n", b"a\nc\n"), 2);
-        assert_eq!(kept_bytes(b"gen summary\n", b"review of it\n"), 0);
-        assert_eq!(kept_bytes(b"", b"new\n"), 0);
-    }
 }

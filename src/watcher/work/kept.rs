@@ -1,10 +1,13 @@
 //! Where a merge finds the contents that agents brought and began from, and puts those that it makes.
 
 use std::cell::OnceCell;
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
 
+use crate::bus::{Content, Disk, RealDisk};
 use crate::merge;
-use crate::model::tree::Digest;
+use crate::model::tree::{Digest, Entry, Manifest, TreePath};
 use crate::work_tree::checkpoint::Archive;
 use crate::work_tree::{Checkpoint, Contents, Store};
 
@@ -14,11 +17,32 @@ pub(super) struct Kept<'s> {
     checkpoint: PathBuf,
     /// Opened when something is wanted of it: its manifest is large where the trees are.
     archive: OnceCell<Option<Archive>>,
+    /// Where the client's own files are, which may still be as agents were given them.
+    originals: OnceCell<HashMap<Digest, TreePath>>,
 }
 
 impl<'s> Kept<'s> {
     pub(super) fn of(store: &'s Store<'s>, checkpoint: PathBuf) -> Self {
-        Kept { store, checkpoint, archive: OnceCell::new() }
+        Kept { store, checkpoint, archive: OnceCell::new(), originals: OnceCell::new() }
+    }
+
+    /// Where there is no checkpoint, what agents were given may still stand where it stood.
+    pub(super) fn look_also_at(&self, before: &Manifest) {
+        let files = before.iter().filter_map(|(path, entry)| match entry {
+            Entry::File { sha256, .. } => Some((*sha256, path.clone())),
+            Entry::Link { .. } | Entry::Directory { .. } => None,
+        });
+        self.originals.get_or_init(|| files.collect());
+    }
+
+    fn original(&self, digest: &Digest) -> Option<Vec<u8>> {
+        let path = self.originals.get()?.get(digest)?.below(Path::new("/"));
+        match RealDisk::default().read(&path, merge::MERGED_BYTES_MAX) {
+            Ok(Content::Bytes { bytes, .. }) => {
+                (merge::contents::digest_of(&bytes) == *digest).then_some(bytes)
+            }
+            _ => None,
+        }
     }
 
     fn archive(&self) -> Option<&Archive> {
@@ -28,16 +52,20 @@ impl<'s> Kept<'s> {
 }
 
 impl Contents for Kept<'_> {
-    fn read(&self, digest: &Digest) -> std::io::Result<Vec<u8>> {
+    fn read(&self, digest: &Digest) -> io::Result<Vec<u8>> {
+        let is_absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
         match self.store.read(digest) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                self.archive().map_or(Err(error), |archive| archive.read(digest))
+            Err(error) if is_absent(&error) => {
+                match self.archive().map_or(Err(error), |archive| archive.read(digest)) {
+                    Err(error) if is_absent(&error) => self.original(digest).ok_or(error),
+                    read => read,
+                }
             }
             read => read,
         }
     }
 
-    fn copy_to(&self, digest: &Digest, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+    fn copy_to(&self, digest: &Digest, out: &mut dyn io::Write) -> io::Result<()> {
         match self.store.holds(digest) {
             true => self.store.copy_to(digest, out),
             false => out.write_all(&self.read(digest)?),
@@ -46,7 +74,7 @@ impl Contents for Kept<'_> {
 }
 
 impl merge::ContentStore for Kept<'_> {
-    fn keep(&self, bytes: &[u8]) -> std::io::Result<Digest> {
+    fn keep(&self, bytes: &[u8]) -> io::Result<Digest> {
         self.store.put(bytes).map_err(|error| error.source)
     }
 }

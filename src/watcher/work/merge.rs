@@ -73,7 +73,7 @@ impl Part {
             }
         }
         let (who, untouched) = (self.agent.clone(), BTreeSet::new());
-        Contribution { who, depends_on: Vec::new(), changes, untouched }
+        Contribution { who, depends_on: Vec::new(), changes, untouched, lacks: BTreeSet::new() }
     }
 
     fn read(&self) -> Result<Option<Inspected>, Fault> {
@@ -241,6 +241,7 @@ impl Merging {
                 depends_on: Vec::new(),
                 changes: inspected.as_ref().map(|found| found.changes.clone()).unwrap_or_default(),
                 untouched: BTreeSet::new(),
+                lacks: BTreeSet::new(),
             })
             .collect();
         let mut warnings = self.without_failed(inspected, &mut contributions, contents)?;
@@ -248,10 +249,11 @@ impl Merging {
         let meetings = Meetings { parts, workspace, kind: self.strategy.kind };
         meetings.forget_own_past(&mut contributions);
         let before = self.given_trees()?;
+        contents.look_also_at(&before);
         let gifts = Gifts { parts, before: &before, contents };
         gifts.as_bases(&mut contributions);
         gifts.renamed(&mut contributions);
-        warnings.extend(gifts.missing(&contributions));
+        warnings.extend(gifts.missing(&mut contributions));
         meetings.bring_untouched(&mut contributions);
         let (planned, refused) = self.plan(&contributions, self.choices.clone(), contents)?;
         let mut outcome = match planned {

@@ -8,6 +8,7 @@ mod drift;
 mod earlier;
 mod given;
 mod kept;
+mod likeness;
 mod merge;
 mod prepare;
 mod shop;
@@ -297,6 +298,8 @@ fn given(handoff: &Handoff, state: &BatchState, task: &TaskState) -> Vec<Given> 
             }
         }
     }
+    // Whoever has seen another's version went on from that, and not from the client's.
+    given.sort_by_key(|given| matches!(given.from, Giver::Client(_)));
     given
 }
 
