@@ -34,15 +34,17 @@ pub fn audit(
     let mut at_place: BTreeMap<&TreePath, Vec<&Line>> = BTreeMap::new();
     for line in &receipt.lines {
         lines.entry((&line.agent, &line.path)).or_default().push(line);
-        at_place.entry(&line.place).or_default().push(line);
+        // Whoever lacks something has no part in what stands there.
+        if !tells_absence(line) {
+            at_place.entry(&line.place).or_default().push(line);
+        }
     }
     let made: BTreeSet<&TreePath> = receipt.made.iter().map(|made| &made.path).collect();
     for contribution in contributions {
         let who = contribution.who.as_str();
         for path in &contribution.lacks {
             let told = lines.remove(&(who, path)).unwrap_or_default();
-            let is_dropped = |line: &&Line| line.fate == Fate::Dropped { rule: PERHAPS_NEVER_COPIED };
-            if told.len() != 1 || !told.iter().all(is_dropped) {
+            if told.len() != 1 || !told.iter().all(|line| tells_absence(line)) {
                 wrong.push(format!("{path}, which the copy of {who} lacks, has no line that says so"));
             }
             let is_right = |line: &&Line| line.digest == tree.get(&line.place).and_then(identity);
@@ -67,6 +69,11 @@ pub fn audit(
     }
     wrong.extend(tree_defects(tree, &receipt, &at_place, &made));
     if wrong.is_empty() { Ok(Audited { receipt }) } else { Err(wrong) }
+}
+
+/// Whether a line is about something that a copy lacks.
+fn tells_absence(line: &Line) -> bool {
+    line.fate == Fate::Dropped { rule: PERHAPS_NEVER_COPIED }
 }
 
 /// Whether a fate puts something where the line says.

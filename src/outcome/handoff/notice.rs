@@ -106,7 +106,7 @@ fn remedy_of_merge(code: &str) -> Option<&'static str> {
             "conflicts.json has every version; hand it over again with agents that keep to their own files, or with \
              conflict_resolution \"manual_review\" to decide yourself",
         ),
-        "validation_failed" => Some("correct the output that it names, and hand the request over again"),
+        "validation_failed" => Some("correct what it names, and hand the request over again"),
         _ => None,
     }
 }
