@@ -139,9 +139,15 @@ impl Held {
 
 /// Looks at an attempt's lock: one open, one try that never waits, one small read.
 pub fn probe(paths: &AttemptPaths) -> io::Result<Probe> {
-    let Some(mut file) = open_lock(&paths.lock())? else {
-        return Ok(if was_begun(paths) { Probe::Lost } else { Probe::NotBegun });
-    };
+    let mut opened = open_lock(&paths.lock())?;
+    if opened.is_none() {
+        if !has_log(paths) {
+            return Ok(Probe::NotBegun);
+        }
+        // The log is made after the lock: if a runner has begun meanwhile, its lock is there by now.
+        opened = open_lock(&paths.lock())?;
+    }
+    let Some(mut file) = opened else { return Ok(Probe::Lost) };
     // Shared, so that two who look at once do not take each other for the runner.
     let is_free = match fs2::FileExt::try_lock_shared(&file) {
         Ok(()) => true,
@@ -193,4 +199,29 @@ fn begun_of(bytes: &[u8]) -> Option<Begun> {
     let agent = second.map(|line| line.agent);
     let BeginLine { runner, mark, cgroup, heir } = first;
     Some(Begun { runner, mark, cgroup, agent, heir })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runner_that_begins_while_it_is_looked_for_is_not_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        for number in 0..500 {
+            let paths = AttemptPaths::at(dir.path().join(number.to_string()));
+            std::fs::create_dir(paths.dir()).unwrap();
+            std::thread::scope(|scope| {
+                let runner = scope.spawn(|| begin(&paths, Beginner::default(), "mark").unwrap());
+                loop {
+                    match probe(&paths).unwrap() {
+                        Probe::NotBegun | Probe::Starting => {}
+                        Probe::Alive(_) | Probe::Dead(_) => break,
+                        Probe::Lost => panic!("attempt {number}: nobody removed its lock"),
+                    }
+                }
+                runner.join().unwrap();
+            });
+        }
+    }
 }
