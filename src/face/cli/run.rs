@@ -336,6 +336,8 @@ fn hand_over(desk: &Desk, request: &Request, progress: &mut Progress) -> Outcome
                 return Ok(Exit::Interrupted);
             }
             Followed::Unwatched => match Lease::take(&desk.layout) {
+                // Another watcher may have come, ended it and gone meanwhile; now that the bus is ours nobody can.
+                Ok(_) if locate::batch(desk, id.as_str())?.is_archived => {}
                 Ok(lease) => return watch_own(desk, lease, None, Some(id), progress),
                 Err(LeaseError::Held { .. }) => {}
                 Err(error) => return Err(error.into()),
