@@ -17,9 +17,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::disk::{Content, Disk, Durability, Listed, Look, NodeKind, Readers, read_between};
 use super::platform;
-
-/// What our own temporary files begin with; a crash may leave one, and the next start sweeps it.
-pub const TEMPORARY_PREFIX: &str = ".tmp-wk-";
+pub use crate::model::containment::TEMPORARY_PREFIX;
 
 /// Operations of the whole process: a command may open several disks.
 static OPERATIONS: AtomicU64 = AtomicU64::new(0);

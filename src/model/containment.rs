@@ -10,6 +10,9 @@ use super::fold::folded;
 /// Longest path in bytes, as Linux has it.
 pub const PATH_BYTES_MAX: usize = 4096;
 
+/// What our own temporary files begin with, wherever they are; a crash may leave one, and the next start sweeps it.
+pub const TEMPORARY_PREFIX: &str = ".tmp-wk-";
+
 /// Says why a path may not be declared; the words follow the quoted path.
 pub fn check_path(path: &str) -> Result<(), &'static str> {
     check_text(path)?;

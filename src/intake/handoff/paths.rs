@@ -96,8 +96,19 @@ pub(super) fn objection_to_output(path: &Path, workspace: &Path, bus_home: &Path
     if is_inside_git(rest) {
         return Some(containment::INSIDE_GIT.to_owned());
     }
+    if rest.components().any(|part| is_temporary(&part.as_os_str().to_string_lossy())) {
+        // No checkpoint keeps such files, so nothing could be put back.
+        let prefix = containment::TEMPORARY_PREFIX;
+        return Some(format!(
+            "has a name in it that begins with {prefix}, as the batch's temporary files do"
+        ));
+    }
     let is_the_bus = lying(&without_case(path), &without_case(bus_home)) != Lying::Apart;
     is_the_bus.then(|| format!("is inside {}, which is the bus itself", bus_home.display()))
+}
+
+fn is_temporary(part: &str) -> bool {
+    folded(part).starts_with(containment::TEMPORARY_PREFIX)
 }
 
 /// Whether the path is a repository's own directory, or inside one.
@@ -214,6 +225,7 @@ mod tests {
             ("/ws/\u{17f}tatus/x", "inside status"),
             ("/ws/conflict\u{17f}.json", "inside conflicts.json"),
             ("/ws/.wk-loc\u{212a}", "inside .wk-lock"),
+            ("/ws/outputs/.TMP-wk-x/a", "begins with .tmp-wk-"),
         ] {
             assert!(why(path).contains(word), "{path}: {}", why(path));
         }
