@@ -264,7 +264,7 @@ fn parts(paths: &BatchPaths, handoff: &Handoff, state: &BatchState) -> Vec<Part>
         inspected: task.tries.last().map(|last| paths.attempt(&task.spec.key, last.attempt).inspected()),
         inspected_sha256: task.tries.last().and_then(|last| last.exit.as_ref()?.inspected_sha256.clone()),
         has_succeeded: matches!(task.phase, Phase::Done(Outcome::Succeeded)),
-        ran: spans(task).collect(),
+        ran: outings(task).collect(),
     };
     tasks.iter().map(part).collect()
 }
@@ -337,7 +337,7 @@ fn why_nothing_is_merged(handoff: &Handoff, state: &BatchState) -> Option<String
 }
 
 /// When the attempts of a task were out, as the journal tells it: one that waited for another was never out beside it.
-fn spans(task: &TaskState) -> impl Iterator<Item = (WallTime, WallTime)> {
+fn outings(task: &TaskState) -> impl Iterator<Item = (WallTime, WallTime)> {
     let begun = task.tries.iter().filter(|one| one.started.is_some());
     begun.filter_map(|one| Some((one.offered_at, one.ended_at?)))
 }
