@@ -12,8 +12,8 @@ use super::task::Task;
 /// Longest plan, in bytes: room for 200,000 tasks of some three hundred bytes each.
 pub const PLAN_BYTES_MAX: u64 = 64 << 20;
 
-/// Version of `batch.json`.
-const BATCH_VERSION: u32 = 1;
+/// Version of `batch.json` and of the journal beside it. Raised when an older wk would lose or misread something.
+pub const BATCH_VERSION: u32 = 1;
 
 /// Which dialect the request came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,7 +134,8 @@ impl Batch {
             close_after: settings.close_after,
             require: settings.require,
             on_file_conflict: settings.on_file_conflict,
-            runs_gates: settings.verify == Some(true),
+            // Whoever demands that a check was run wants it run.
+            runs_gates: settings.verify.unwrap_or(settings.require == Grade::Verified),
             backoff: settings.backoff,
             price_per_million_tokens: settings.price_per_million_tokens,
             file_conflicts: Vec::new(),

@@ -31,9 +31,6 @@ pub fn check_path(path: &str) -> Result<(), &'static str> {
     if parts(path).any(|part| part == "..") {
         return Err("contains '..', which may lead out of the work tree");
     }
-    if path.ends_with('/') || path.ends_with("/.") {
-        return Err("names a directory, not a file");
-    }
     // Some file systems do not tell upper from lower case.
     if parts(path).any(is_git) {
         return Err(INSIDE_GIT);
@@ -46,20 +43,27 @@ pub fn is_git(name: &str) -> bool {
     folded(name) == ".git"
 }
 
+/// Whether a path below the root is the bus, or lies in it.
+pub fn is_bus(path: &str) -> bool {
+    let mut parts = parts(path).map(folded);
+    parts.next().as_deref() == Some(".ce") && parts.next().as_deref() == Some("orchestration")
+}
+
 /// Why nothing is written there; the words follow the path.
 pub const INSIDE_GIT: &str = "is inside .git, which belongs to the repository";
 
 /// The bus and its settings are not a task's to change; the rest of `.ce` is.
 fn check_reserved(path: &str) -> Result<(), &'static str> {
     let mut parts = parts(path);
-    let first = parts.next().ok_or("names a directory, not a file")?;
+    let first = parts.next().ok_or("names the whole work tree; name what changes in it")?;
     if folded(first) != ".ce" {
         return Ok(());
     }
     match parts.next().map(folded).as_deref() {
-        None => Err("names a directory, not a file"),
+        None => Err("holds the bus; name what changes in it"),
         Some("orchestration") => Err("is inside .ce/orchestration, which is the bus itself"),
         Some("watchkeeper.toml") => Err("is the settings file, which only the user changes"),
+        Some("ledger.md") => Err("is the ledger, which the watcher writes"),
         Some(_) => Ok(()),
     }
 }
@@ -120,6 +124,8 @@ mod tests {
             "Outer$Inner.class",
             "x~",
             "a b/ü.txt",
+            "src/",
+            "src/**/*.rs",
         ] {
             assert_eq!(check_path(path), Ok(()), "{path}");
         }
@@ -145,9 +151,7 @@ mod tests {
             ("out/$NAME/x", "variable"),
             ("a\0b", "control"),
             ("a\nb", "control"),
-            ("src/", "directory"),
-            (".", "directory"),
-            ("src/.", "directory"),
+            (".", "whole work tree"),
             (".git/config", ".git"),
             ("sub/.GIT/hooks/x", ".git"),
             ("./.git/config", ".git"),
@@ -156,7 +160,7 @@ mod tests {
             (".ce/watchkeeper.toml", "settings"),
             (".ce/watch\u{212a}eeper.toml", "settings"),
             (".ce/orche\u{17f}tration/x", "bus"),
-            (".ce", "directory"),
+            (".ce", "bus"),
             ("a\\b", "backslash"),
             ("", "empty"),
         ];

@@ -5,13 +5,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::clock::Tick;
+use super::clock::{Seconds, Tick};
 use super::defect::Defect;
 use super::evidence::Verdict;
 use super::exit::Exit;
 use super::handoff::{Choices, MergeOutcome, Prepared};
 use super::id::{Attempt, TaskKey};
 use super::reason::Reason;
+use super::runner::RunnerIdentity;
 use super::task::Task;
 
 /// By what an attempt first showed that somebody works on it.
@@ -24,6 +25,8 @@ pub enum Sign {
     },
     Beat,
     Result,
+    /// The published spec is gone, and nobody but an agent removes it.
+    SpecRemoved,
     /// We started it ourselves.
     Launch {
         agent: String,
@@ -85,6 +88,9 @@ pub enum Event {
     /// The request was accepted; `batch.json` has its normal form.
     Accepted {
         tasks: usize,
+        /// The hash of `batch.json`: another one in its place is not read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        batch_sha256: Option<String>,
     },
     /// A watcher took over a batch that was already under way.
     Resumed {
@@ -112,12 +118,23 @@ pub enum Event {
         #[serde(flatten)]
         sign: Sign,
     },
+    /// How the files that the task declares were before its first attempt is in a file of this hash.
+    Baselined {
+        task: TaskKey,
+        sha256: String,
+    },
     /// An agent of ours is started for the attempt.
     Launched {
         task: TaskKey,
         attempt: Attempt,
         agent: String,
         launcher: String,
+    },
+    /// The runner of an attempt that we started was seen: who it is, whatever its lock says from now on.
+    Begun {
+        task: TaskKey,
+        attempt: Attempt,
+        runner: Box<RunnerIdentity>,
     },
     /// The agent of an attempt that we started has ended, and no process of it is left.
     Exited {
@@ -238,6 +255,10 @@ pub enum Event {
         by: String,
         choices: Choices,
     },
+    /// The time of the whole ran out while the outputs were merged; no task is left that could be told so.
+    OutOfTime {
+        limit: Seconds,
+    },
     Finished {
         status: BatchStatus,
     },
@@ -256,7 +277,9 @@ impl Event {
             Event::SpecRefused { task, .. }
             | Event::Offered { task, .. }
             | Event::Started { task, .. }
+            | Event::Baselined { task, .. }
             | Event::Launched { task, .. }
+            | Event::Begun { task, .. }
             | Event::Ending { task, .. }
             | Event::Unconfirmed { task, .. }
             | Event::RetryAsked { task, .. }
@@ -278,6 +301,7 @@ impl Event {
             | Event::Merging { .. }
             | Event::Merged { .. }
             | Event::ResolveAsked { .. }
+            | Event::OutOfTime { .. }
             | Event::Reopened { .. }
             | Event::Finished { .. } => None,
         }

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grade {
-    /// The agent's word alone.
+    /// The agent's word alone; its exit code is no more than that.
     Claimed,
-    /// We saw the file, the change, the exit code.
+    /// We saw the content change, the output appear, the commit exist.
     Observed,
     /// A command that we ran said so.
     Verified,
@@ -42,14 +42,18 @@ impl fmt::Display for Grade {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum About {
-    /// A file of the result, a gate, the exit.
+    /// What only the result says: a file that it lists, a gate that no command decides.
     #[default]
     Claim,
+    /// A file, directory or pattern that the task declares.
+    Declared,
+    /// A commit that the result names.
+    Commit,
     /// A declared output, by its name.
     Output,
     /// A pattern of which something must exist.
     Artifact,
-    /// A criterion of success, by its name.
+    /// A criterion of success, by its name, or a gate that a command decides, by its text.
     Criterion,
 }
 
@@ -57,6 +61,64 @@ impl About {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
     fn is_claim(&self) -> bool {
         *self == About::Claim
+    }
+}
+
+/// What became of a file since the task's first attempt began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    Created,
+    Modified,
+    Deleted,
+    /// Written or touched, with the bytes that it had.
+    Rewritten,
+    /// Left without content, where its name does not make that customary.
+    Emptied,
+    /// A link to another file of the tree, or a second name of one: that file is not this task's work.
+    Linked,
+    /// It changed, and another attempt that declares it ran at the same time.
+    Shared,
+    /// It is there; how it was before is not known.
+    Unknown,
+    Untouched,
+    Absent,
+}
+
+impl Change {
+    /// What a machine saw of it is worth so much.
+    pub fn grade(self) -> Grade {
+        match self {
+            Change::Created | Change::Modified | Change::Deleted => Grade::Observed,
+            Change::Rewritten
+            | Change::Emptied
+            | Change::Linked
+            | Change::Shared
+            | Change::Unknown
+            | Change::Untouched
+            | Change::Absent => Grade::Claimed,
+        }
+    }
+
+    /// Whether anything was done to the file at all.
+    pub fn is_done(self) -> bool {
+        !matches!(self, Change::Untouched | Change::Absent)
+    }
+
+    /// As a sentence about the file.
+    pub fn saw(self) -> &'static str {
+        match self {
+            Change::Created => "created",
+            Change::Modified => "its content changed",
+            Change::Deleted => "deleted",
+            Change::Rewritten => "written again with the same bytes",
+            Change::Emptied => "is empty",
+            Change::Linked => "is a link to another file of the tree",
+            Change::Shared => "changed, but another attempt that ran at the same time declares it too",
+            Change::Unknown => "exists; how it was before is not known",
+            Change::Untouched => "was not changed",
+            Change::Absent => "does not exist",
+        }
     }
 }
 
@@ -69,6 +131,12 @@ pub struct Finding {
     pub about: About,
     pub grade: Grade,
     pub met: bool,
+    /// Of a file: what became of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<Change>,
+    /// An earlier attempt of the task did it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inherited: bool,
     /// What a criterion was measured at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
@@ -79,7 +147,17 @@ pub struct Finding {
 impl Finding {
     pub fn new(subject: impl Into<String>, grade: Grade, met: bool, saw: impl Into<String>) -> Self {
         let (subject, saw) = (subject.into(), saw.into());
-        Finding { subject, about: About::Claim, grade, met, value: None, saw }
+        Finding { subject, about: About::Claim, grade, met, change: None, inherited: false, value: None, saw }
+    }
+
+    /// What became of a file. Whether a file that was not touched is a failure is for `decide` to say.
+    pub fn of_change(subject: impl Into<String>, about: About, change: Change, inherited: bool) -> Self {
+        let saw = match inherited {
+            true => format!("{}, by an earlier attempt", change.saw()),
+            false => change.saw().to_owned(),
+        };
+        let finding = Finding::new(subject, change.grade(), true, saw);
+        Finding { about, change: Some(change), inherited, ..finding }
     }
 }
 
@@ -87,7 +165,8 @@ impl fmt::Display for Finding {
     /// `src/a.rs: does not exist`, `output code: does not exist`, `coverage: 75, but at least 80 is required`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.about {
-            About::Claim | About::Criterion => "",
+            About::Claim | About::Declared | About::Criterion => "",
+            About::Commit => "commit ",
             About::Output => "output ",
             About::Artifact => "artifact ",
         };
@@ -95,10 +174,64 @@ impl fmt::Display for Finding {
     }
 }
 
+/// What a machine saw a task bring about, as paths below the root and ids of commits.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Brought {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub created: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modified: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deleted: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commits: Vec<String>,
+    /// Files beyond those that are listed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: u64,
+}
+
+impl Brought {
+    pub fn is_empty(&self) -> bool {
+        *self == Brought::default()
+    }
+
+    /// Adds what another look saw, each once.
+    pub fn extend(&mut self, other: Brought) {
+        let Brought { created, modified, deleted, commits, more } = other;
+        for (own, new) in [
+            (&mut self.created, created),
+            (&mut self.modified, modified),
+            (&mut self.deleted, deleted),
+            (&mut self.commits, commits),
+        ] {
+            for one in new {
+                if !own.contains(&one) {
+                    own.push(one);
+                }
+            }
+        }
+        self.more += more;
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// What verification found about one claim.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Verdict {
     pub findings: Vec<Finding>,
+    /// What the task was seen to bring about; `None` in journals of versions before 0.2, which did not look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brought: Option<Brought>,
+    /// Why the agent says that nothing had to be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_change_needed: Option<String>,
+    /// The task is there to check what others made: no file is asked of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_checks: bool,
     /// In the declared scope, changed, but not in the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub touched_unclaimed: Vec<String>,
@@ -111,9 +244,30 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The grade of the weakest thing; nothing to look at leaves the agent's word.
+    /// What stands behind the files: the weakest of what was promised; where nothing was, the agent's word. What a
+    /// result lists besides raises nothing and lowers nothing, so that telling never costs more than silence.
+    pub fn files(&self) -> Grade {
+        self.promised().map(|finding| finding.grade).min().unwrap_or(Grade::Claimed)
+    }
+
+    /// What stands behind the criteria that a command can decide; `None` where there are none.
+    pub fn criteria(&self) -> Option<Grade> {
+        self.about(About::Criterion).map(|finding| finding.grade).min()
+    }
+
+    /// The grade of the whole. Criteria raise what was observed to `verified` if all of them were run and met;
+    /// one that was not run lowers nothing. Without a file that was observed there is the agent's word alone.
     pub fn grade(&self) -> Grade {
-        self.findings.iter().map(|finding| finding.grade).min().unwrap_or(Grade::Claimed)
+        if self.brought.is_none() {
+            // Versions before 0.2 looked at what the result lists, and the weakest of everything counted.
+            return self.findings.iter().map(|finding| finding.grade).min().unwrap_or(Grade::Claimed);
+        }
+        match (self.files(), self.criteria()) {
+            (_, Some(checked)) if self.only_checks && self.promised().next().is_none() => checked,
+            (Grade::Claimed, _) => Grade::Claimed,
+            (_, Some(Grade::Verified)) => Grade::Verified,
+            (_, _) => Grade::Observed,
+        }
     }
 
     pub fn about(&self, about: About) -> impl Iterator<Item = &Finding> {
@@ -123,20 +277,63 @@ impl Verdict {
     pub fn unmet(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|finding| !finding.met)
     }
+
+    /// What was to be brought about: declared files, outputs, artifacts.
+    pub fn promised(&self) -> impl Iterator<Item = &Finding> {
+        let is_promised = |about| matches!(about, About::Declared | About::Output | About::Artifact);
+        self.findings.iter().filter(move |finding| is_promised(finding.about))
+    }
+
+    /// The promised things that nothing was done about.
+    pub fn undone(&self) -> impl Iterator<Item = &Finding> {
+        self.promised().filter(|finding| finding.change.is_some_and(|change| !change.is_done()))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_verdict_is_as_strong_as_its_weakest_finding() {
-        let finding = |grade| Finding::new("x", grade, true, "");
-        assert_eq!(Verdict::default().grade(), Grade::Claimed);
-        let mixed = Verdict {
-            findings: vec![finding(Grade::Verified), finding(Grade::Observed)],
-            ..Verdict::default()
+    fn verdict(findings: &[(About, Grade)]) -> Verdict {
+        let finding = |(about, grade): &(About, Grade)| Finding {
+            about: *about,
+            ..Finding::new("x", *grade, true, "")
         };
-        assert_eq!(mixed.grade(), Grade::Observed);
+        let brought = Some(Brought::default());
+        Verdict { findings: findings.iter().map(finding).collect(), brought, ..Verdict::default() }
+    }
+
+    #[test]
+    fn files_are_as_strong_as_the_weakest_of_them_and_nothing_declared_is_a_claim() {
+        use About::{Criterion, Declared};
+        use Grade::{Claimed, Observed, Verified};
+        assert_eq!(Verdict::default().grade(), Claimed);
+        assert_eq!(verdict(&[(Declared, Observed), (Declared, Claimed)]).grade(), Claimed);
+        assert_eq!(verdict(&[(Declared, Observed)]).grade(), Observed);
+        assert_eq!(verdict(&[(Criterion, Verified)]).grade(), Claimed, "a check alone shows no work");
+    }
+
+    #[test]
+    fn criteria_raise_what_was_observed_and_one_that_was_not_run_lowers_nothing() {
+        use About::{Criterion, Declared};
+        use Grade::{Claimed, Observed, Verified};
+        let seen = (Declared, Observed);
+        assert_eq!(verdict(&[seen, (Criterion, Verified)]).grade(), Verified);
+        assert_eq!(verdict(&[seen, (Criterion, Verified), (Criterion, Claimed)]).grade(), Observed);
+        assert_eq!(
+            verdict(&[seen, (Criterion, Observed)]).grade(),
+            Observed,
+            "a check that was tampered with"
+        );
+        assert_eq!(verdict(&[seen, (About::Claim, Claimed)]).grade(), Observed, "a gate in prose");
+    }
+
+    #[test]
+    fn a_task_that_only_checks_is_worth_its_artifacts_or_else_its_checks() {
+        let only = |findings: &[(About, Grade)]| Verdict { only_checks: true, ..verdict(findings) };
+        assert_eq!(only(&[(About::Criterion, Grade::Verified)]).grade(), Grade::Verified);
+        let artifact = (About::Artifact, Grade::Claimed);
+        assert_eq!(only(&[artifact, (About::Criterion, Grade::Verified)]).grade(), Grade::Claimed);
+        assert_eq!(only(&[]).grade(), Grade::Claimed);
     }
 }

@@ -8,6 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::clock::{Seconds, WallTime};
+use super::declared::DeclaredPlace;
 use super::id::{Attempt, TaskKey};
 
 /// The exit code by which an agent says that another try would not help.
@@ -53,9 +54,18 @@ pub struct Exit {
     /// What the runner found about its outputs is in a file of this hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inspected_sha256: Option<String>,
+    /// What became of the files that the task declares, where they are few; else it is with what was inspected.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub declared: Vec<DeclaredPlace>,
+    /// How those files were before the task's first attempt is in a file of this hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_sha256: Option<String>,
     /// The terminal session that it lived in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// The attempt's mark: tells a record from one that a runner of another bus of this name left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<String>,
 }
 
 /// Why a runner ended its agent.

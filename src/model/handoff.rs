@@ -18,6 +18,9 @@ pub const CODEBASE: &str = "codebase";
 /// The name under which the command that tests the whole is checked and reported.
 pub const TESTS_CMD: &str = "tests_cmd";
 
+/// The name under which the command that checks the merged tree is reported.
+pub const MERGE_VERIFY: &str = "merge_verify";
+
 /// A name as a shell can spell it in a variable: of `code-review` it is `CODE_REVIEW`.
 pub fn variable_part(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
@@ -54,7 +57,8 @@ pub struct Handoff {
 impl Handoff {
     /// Whether the request itself says what is to be run for the whole.
     pub fn brings_a_command(&self) -> bool {
-        self.checks.iter().any(Criterion::brings_a_command)
+        let merge = self.merge.verify.as_ref();
+        self.checks.iter().any(Criterion::brings_a_command) || merge.is_some_and(|check| check.from_request)
     }
 }
 
@@ -80,6 +84,9 @@ pub struct MergeStrategy {
     /// Whose word counts where two agents disagree, first to last. An addition of ours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub priority: Vec<String>,
+    /// A command that must end well in the merged tree before that is published. An addition of ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<Check>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -165,6 +172,10 @@ pub struct Assignment {
     pub env: Vec<EnvRule>,
     #[serde(default)]
     pub limits: ResourceLimits,
+    /// An attempt that ran out of its time is not followed by another: the client gave it that time, and did not ask
+    /// for more tries.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timeout_is_final: bool,
     /// It does no work of the client's: it checks the whole after all others, and no report lists it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_validation: bool,
@@ -373,6 +384,9 @@ pub struct MergeOutcome {
     /// What is not resolved, at most so many that people read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<ConflictBrief>,
+    /// What a person decided; it can be decided otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settled: Vec<ConflictBrief>,
     /// What was found by the checks of the whole, which no single agent answers for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Finding>,
@@ -398,6 +412,7 @@ impl MergeOutcome {
             conflicts_resolved: 0,
             validation_passed: None,
             conflicts: Vec::new(),
+            settled: Vec::new(),
             checks: Vec::new(),
             warnings: Vec::new(),
             undeclared: UndeclaredChanges::default(),
@@ -428,6 +443,9 @@ pub struct UndeclaredChange {
     /// The task that alone ran when it was last written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskKey>,
+    /// It is a directory that held so many files and holds none any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wiped: Option<u64>,
 }
 
 /// One conflict in few words; the whole of it is in the conflict report.

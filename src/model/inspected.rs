@@ -3,18 +3,25 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::evidence::Finding;
+use super::declared::DeclaredPlace;
+use super::evidence::{Brought, Finding};
 use super::tree::{Entry, TreePath};
 
 /// What `inspected.json` of an attempt holds.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Inspected {
     pub findings: Vec<Finding>,
+    /// What became of the files that the task declares, where they are many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub declared: Vec<DeclaredPlace>,
+    /// What the task was seen to make of its outputs, for people.
+    #[serde(default, skip_serializing_if = "Brought::is_empty")]
+    pub brought: Brought,
     /// What the agent changed in its outputs. Contents are kept by their digest.
     pub changes: Vec<Change>,
-    /// Declared outputs that are as they were before, by name.
+    /// What an earlier attempt made in a directory among the outputs, and this one left as it was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub untouched: Vec<String>,
+    pub inherited: Vec<TreePath>,
     /// What in the outputs cannot be kept, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,

@@ -25,6 +25,10 @@ pub enum Reason {
         limit: Seconds,
         defect: Defect,
     },
+    /// Its heartbeat said that it had completed, and that was its last word.
+    ResultNeverCame {
+        limit: Seconds,
+    },
     AttemptTimeout {
         limit: Seconds,
     },
@@ -85,6 +89,10 @@ pub enum Reason {
     EvidenceMissing {
         unmet: Vec<Finding>,
     },
+    /// Nothing of what the task declares was changed.
+    DeclaredUntouched {
+        files: Vec<String>,
+    },
     BelowRequired {
         grade: Grade,
         required: Grade,
@@ -120,6 +128,7 @@ impl Reason {
             Reason::NoHeartbeat { .. } => "no_heartbeat",
             Reason::NeverStarted { .. } => "never_started",
             Reason::HeartbeatMalformed { .. } => "heartbeat_malformed",
+            Reason::ResultNeverCame { .. } => "result_never_came",
             Reason::AttemptTimeout { .. } => "attempt_timeout",
             Reason::StageTimeout { .. } => "stage_timeout",
             Reason::BatchTimeout { .. } => "batch_timeout",
@@ -136,6 +145,7 @@ impl Reason {
             Reason::Killed { .. } => "killed",
             Reason::ResultRefused { .. } => "result_refused",
             Reason::EvidenceMissing { .. } => "evidence_missing",
+            Reason::DeclaredUntouched { .. } => "declared_untouched",
             Reason::BelowRequired { .. } => "below_required",
             Reason::SpecRefused { .. } => "spec_refused",
             Reason::DependencyFailed { .. } => "dependency_failed",
@@ -168,10 +178,12 @@ impl Reason {
             | Reason::TerminalLost
             | Reason::NeverStarted { .. }
             | Reason::HeartbeatMalformed { .. }
+            | Reason::ResultNeverCame { .. }
             | Reason::AttemptTimeout { .. }
             | Reason::AgentReported { .. }
             | Reason::ResultRefused { .. }
             | Reason::EvidenceMissing { .. }
+            | Reason::DeclaredUntouched { .. }
             | Reason::BelowRequired { .. } => true,
             Reason::StageTimeout { .. }
             | Reason::BatchTimeout { .. }
@@ -197,6 +209,9 @@ impl fmt::Display for Reason {
             Reason::NeverStarted { limit } => write!(f, "never started: no heartbeat within {limit}"),
             Reason::HeartbeatMalformed { limit, defect } => {
                 write!(f, "no valid heartbeat for {limit}; the file says: {defect}")
+            }
+            Reason::ResultNeverCame { limit } => {
+                write!(f, "its heartbeat says 'completed', but no result followed within {limit}")
             }
             Reason::AttemptTimeout { limit } => write!(f, "exceeded {limit} timeout"),
             Reason::StageTimeout { stage, limit } => write!(f, "stage {stage} exceeded {limit} timeout"),
@@ -225,6 +240,11 @@ impl fmt::Display for Reason {
             Reason::Killed { by, why: Some(why) } => write!(f, "killed by {by}: {why}"),
             Reason::ResultRefused { defects } => write!(f, "result refused: {}", joined(defects)),
             Reason::EvidenceMissing { unmet } => f.write_str(&missing(unmet)),
+            Reason::DeclaredUntouched { files } => write!(
+                f,
+                "nothing that it declares was changed: {}; if nothing had to be, say `no_change_needed` and why",
+                files.join("; ")
+            ),
             Reason::BelowRequired { grade, required } => {
                 write!(f, "evidence is {grade}, and {required} is required")
             }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::agent::Crew;
 use super::batch::Batch;
 use super::clock::Seconds;
+use super::declared::DeclaredFiles;
 use super::handoff::{Assignment, Check, Criterion, Wanted};
 use super::id::TaskKey;
 
@@ -107,6 +108,12 @@ pub struct Task {
     pub complexity: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files_modified: Vec<String>,
+    /// Those of them that the plan wants removed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files_deleted: Vec<String>,
+    /// Whether the declared files must be changed.
+    #[serde(default, skip_serializing_if = "DeclaredFiles::is_must")]
+    pub declared_files: DeclaredFiles,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_hours: Option<f64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -160,6 +167,8 @@ impl Task {
             steps: Vec::new(),
             complexity: String::new(),
             files_modified: Vec::new(),
+            files_deleted: Vec::new(),
+            declared_files: DeclaredFiles::Must,
             estimated_hours: None,
             dependencies: Vec::new(),
             stage: 1,
@@ -181,6 +190,16 @@ impl Task {
             assignment: None,
             extra: Map::new(),
         }
+    }
+
+    /// What it declares: files, directories and patterns that it changes or removes. Those of a handed-over task are
+    /// its assignment's outputs.
+    pub fn declared_places(&self) -> Vec<String> {
+        if self.assignment.is_some() {
+            return Vec::new();
+        }
+        let only_deleted = self.files_deleted.iter().filter(|file| !self.files_modified.contains(file));
+        self.files_modified.iter().chain(only_deleted).cloned().collect()
     }
 
     /// Whether it brings something to run: then policy decides whether it may.

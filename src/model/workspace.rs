@@ -5,7 +5,7 @@
 //! | `execution_request.json` or `assignments.json`, `inputs/` | the client |
 //! | `outputs/` | the agents |
 //! | `logs/`, `tmux/`, `artifacts/` | the runners |
-//! | `.wk-lock`, `status.json`, `status/`, `checkpoint/`, `merged/`, `conflicts.json`, `receipt.json`, `execution_report.json` | watcher |
+//! | `.wk-lock`, `.wk-conflicts/`, `.wk-merged/`, `status.json`, `status/`, `checkpoint/`, `merged/`, `conflicts.json`, `receipt.json`, `execution_report.json` | watcher |
 //!
 //! Joins of paths alone: whether anything stands there is not known here.
 
@@ -100,6 +100,8 @@ impl WorkspacePaths {
             self.status(),
             self.report(),
             self.lock(),
+            self.versions(),
+            self.candidate(),
         ];
         requests.into_iter().chain(papers).collect()
     }
@@ -126,6 +128,14 @@ impl WorkspacePaths {
     }
     pub fn conflicts(&self) -> PathBuf {
         self.root.join("conflicts.json")
+    }
+    /// Every version of each file that is in question, while that is so.
+    pub fn versions(&self) -> PathBuf {
+        self.root.join(".wk-conflicts")
+    }
+    /// The merged tree while it is checked, before it is published.
+    pub fn candidate(&self) -> PathBuf {
+        self.root.join(".wk-merged")
     }
     pub fn receipt(&self) -> PathBuf {
         self.root.join("receipt.json")

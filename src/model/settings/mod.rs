@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::agent::Agents;
 use super::batch::{Backoff, OnFileConflict};
 use super::clock::Seconds;
+use super::declared::DeclaredFiles;
 use super::evidence::Grade;
 use super::handoff::Check;
 
@@ -41,6 +42,17 @@ pub enum SettingKind {
     Word(&'static [&'static str]),
     /// A name of the user's own choice.
     Name,
+    /// Numbers of users.
+    Users,
+}
+
+/// Who may reach the bus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// The user who owns it.
+    Private,
+    /// The group of its directory too.
+    Group,
 }
 
 /// A value that was given for a setting, before it is checked.
@@ -49,6 +61,7 @@ pub enum Given {
     Number(f64),
     Switch(bool),
     Text(String),
+    Numbers(Vec<f64>),
 }
 
 /// All settings, resolved.
@@ -74,9 +87,14 @@ pub struct Settings {
     pub backoff: Backoff,
     pub on_file_conflict: OnFileConflict,
     pub require: Grade,
+    /// Where nobody says it, the task's type does.
+    pub declared_files: Option<DeclaredFiles>,
     pub request_commands_always: bool,
     pub journal_sync: bool,
     pub events: bool,
+    pub shared: Sharing,
+    /// Users whose files on the bus are messages, beside our own and root's.
+    pub trusted_uids: Vec<u32>,
     pub price_per_million_tokens: Option<f64>,
     /// Terminal sessions stay after the report is written.
     pub keep_sessions: bool,
@@ -85,6 +103,8 @@ pub struct Settings {
     pub agents: Agents,
     /// How criteria are checked, by their names: the `[criteria]` table.
     pub criteria: BTreeMap<String, Check>,
+    /// What is run in a merged tree before it is published: `verify` of the `[merge]` table.
+    pub merge_verify: Option<Check>,
     /// What the caller of this one command says about verification, whatever the request says.
     pub verify: Option<bool>,
 }
@@ -111,14 +131,18 @@ impl Default for Settings {
             backoff: Backoff { first: Seconds(1.0), factor: 2.0, longest: Seconds(100.0) },
             on_file_conflict: OnFileConflict::Serialise,
             require: Grade::Claimed,
+            declared_files: None,
             request_commands_always: false,
             journal_sync: true,
             events: true,
+            shared: Sharing::Private,
+            trusted_uids: Vec::new(),
             price_per_million_tokens: None,
             keep_sessions: false,
             tmux_socket: None,
             agents: Agents::default(),
             criteria: BTreeMap::new(),
+            merge_verify: None,
             verify: None,
         }
     }
@@ -147,6 +171,7 @@ enum Checked {
     Off,
     Switch(bool),
     Word(String),
+    Users(Vec<u32>),
 }
 
 impl Checked {
@@ -164,6 +189,12 @@ impl Checked {
     }
     fn is_on(&self) -> bool {
         matches!(self, Checked::Switch(true))
+    }
+    fn users(self) -> Vec<u32> {
+        match self {
+            Checked::Users(users) => users,
+            _ => Vec::new(),
+        }
     }
     fn word(self) -> String {
         match self {
@@ -236,6 +267,20 @@ pub fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<
         .map(|(_, name)| name)
 }
 
+/// `[1000, 1001]` in a file, `1000,1001` after `--set`.
+fn users_of(given: &Given) -> Option<Vec<u32>> {
+    let number = |number: f64| {
+        let is_user = number.fract() == 0.0 && (0.0..f64::from(u32::MAX)).contains(&number);
+        is_user.then_some(number as u32)
+    };
+    match given {
+        Given::Number(one) => Some(vec![number(*one)?]),
+        Given::Numbers(many) => many.iter().map(|one| number(*one)).collect(),
+        Given::Text(text) => text.split(',').map(|one| one.trim().parse().ok()).collect(),
+        Given::Switch(_) => None,
+    }
+}
+
 fn check(kind: SettingKind, given: Given) -> Result<Checked, String> {
     let off = matches!(&given, Given::Text(text) if text == "off") || given == Given::Switch(false);
     let number = |least: f64, what: &str| match given {
@@ -269,6 +314,10 @@ fn check(kind: SettingKind, given: Given) -> Result<Checked, String> {
             Given::Text(text) if words.contains(&text.as_str()) => Ok(Checked::Word(text)),
             _ => Err(format!("must be one of {}", words.join(", "))),
         },
+        SettingKind::Users => match users_of(&given) {
+            Some(users) => Ok(Checked::Users(users)),
+            None => Err("must be a list of the numbers of users, as `id -u` prints them".to_owned()),
+        },
         SettingKind::Name => match given {
             Given::Text(text) if is_name(&text) => Ok(Checked::Word(text)),
             _ => Err("must be a name of letters, digits, '-' and '_'".to_owned()),
@@ -301,6 +350,9 @@ mod tests {
             refused("timeout_seconds=0"),
             "'timeout_seconds' must be a number of seconds, at least 0.05"
         );
+        settings.put_text("trusted_uids=1000, 1001").unwrap();
+        assert_eq!(settings.trusted_uids, [1000, 1001]);
+        assert!(refused("trusted_uids=alice").contains("`id -u`"));
         assert_eq!(refused("journal_sync=maybe"), "'journal_sync' must be true or false");
         assert!(refused("timeout_seconds").contains("key=value"));
     }

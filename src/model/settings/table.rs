@@ -1,7 +1,8 @@
 //! The table of settings: each key once, with its kind, default and meaning, and where its value goes.
 
-use super::{LAUNCHERS, SPAN_LEAST, Setting, SettingKind};
+use super::{LAUNCHERS, SPAN_LEAST, Setting, SettingKind, Sharing};
 use crate::model::batch::OnFileConflict;
+use crate::model::declared::DeclaredFiles;
 use crate::model::evidence::Grade;
 use crate::model::task::RETRIES_MAX;
 
@@ -171,6 +172,13 @@ pub const SETTINGS: &[Setting] = &[
         }
     ),
     setting!(
+        "declared_files",
+        SettingKind::Word(&["must", "may"]),
+        "must",
+        "whether an attempt that changes nothing of what its task declares has failed; unset, may for reviewers",
+        |s, v| s.declared_files = DeclaredFiles::parse(&v.word())
+    ),
+    setting!(
         "require",
         SettingKind::Word(&["claimed", "observed", "verified"]),
         "claimed",
@@ -199,6 +207,20 @@ pub const SETTINGS: &[Setting] = &[
         "true",
         "wake up by file events; off means scans alone",
         |s, v| s.events = v.is_on()
+    ),
+    setting!(
+        "shared",
+        SettingKind::Word(&["private", "group"]),
+        "private",
+        "who may reach the bus: its owner alone, or the group of its directory too",
+        |s, v| s.shared = if v.word() == "group" { Sharing::Group } else { Sharing::Private }
+    ),
+    setting!(
+        "trusted_uids",
+        SettingKind::Users,
+        "[]",
+        "users whose files on the bus are accepted, by number, beside your own and root's",
+        |s, v| s.trusted_uids = v.users()
     ),
     setting!(
         "price_per_million_tokens",

@@ -31,6 +31,7 @@ impl BatchState {
         if let Some(key) = event.task() {
             let is_new = matches!(event, Event::Joined { .. } | Event::SpecRefused { .. });
             match self.find_key(key) {
+                Some(task) if is_new => self.apply_corrected(task, event, now),
                 Some(task) => self.apply_to_task(task, event, now, at),
                 None if is_new => self.apply_new(event, now, at),
                 None => return Err(key.clone()),
@@ -73,6 +74,7 @@ impl BatchState {
             Event::CancelAsked { by, why } => {
                 self.cancel = Some(Reason::Cancelled { by: by.clone(), why: why.clone() });
             }
+            Event::OutOfTime { .. } => self.timed_out = true,
             Event::Finished { status } => self.finished = Some((*status, at)),
             _ => {
                 self.apply_to_handoff(event);
@@ -126,9 +128,10 @@ impl BatchState {
         self.last_joined = now;
         match event {
             Event::Joined { task } => self.add(Arc::new((**task).clone())),
-            Event::SpecRefused { task, defects, .. } => {
+            Event::SpecRefused { task, sha256, defects } => {
                 self.add(Arc::new(crate::model::task::Task::refused(task)));
                 let ix = self.tasks.len() - 1;
+                self.tasks[ix].refused_spec = Some(sha256.clone());
                 self.end(ix, Outcome::Failed(Reason::SpecRefused { defects: defects.clone() }), now, at);
             }
             _ => {}
@@ -158,12 +161,8 @@ impl BatchState {
                     last.started = Some((at, sign));
                 }
             }
-            Event::Exited { exit } => {
-                if let Some(last) = self.tasks[ix].tries.last_mut() {
-                    last.exit = Some((**exit).clone());
-                    last.unconfirmed = None;
-                }
-            }
+            Event::Begun { .. } | Event::Exited { .. } => self.note_of_runner(ix, event),
+            Event::Baselined { sha256, .. } => self.tasks[ix].baseline = Some(sha256.clone()),
             Event::Ending { attempt, because, .. } => {
                 self.rest(ix, now);
                 let since = match self.tasks[ix].phase {
@@ -180,12 +179,12 @@ impl BatchState {
             Event::ResultRefused { defects, .. } => self.tasks[ix].refusal = Some(defects.clone()),
             Event::Collected { .. } => self.collect(ix, event, now),
             Event::Succeeded { .. } => {
-                self.close_try(ix, at, None);
+                self.close_try(ix, now, at, None);
                 self.end(ix, Outcome::Succeeded, now, at);
             }
             Event::AttemptFailed { attempt, because, retry_at, .. } => {
                 self.note_confirmed(ix, because);
-                self.close_try(ix, at, Some(because.clone()));
+                self.close_try(ix, now, at, Some(because.clone()));
                 match retry_at {
                     Some(until) => self.back_off(ix, *attempt, *until, now),
                     None => self.end(ix, unsuccessful(because), now, at),
@@ -201,6 +200,20 @@ impl BatchState {
                     because: because.clone(),
                     at,
                 });
+            }
+            _ => {}
+        }
+    }
+
+    /// Who the runner of the last attempt is, and how its agent ended.
+    fn note_of_runner(&mut self, ix: TaskIx, event: &Event) {
+        match event {
+            Event::Exited { exit } => self.tasks[ix].note_exit(exit),
+            Event::Begun { attempt, runner, .. } => {
+                let last = self.tasks[ix].tries.last_mut().filter(|last| last.attempt == *attempt);
+                if let Some(last) = last {
+                    last.runner = Some(runner.clone());
+                }
             }
             _ => {}
         }
@@ -261,7 +274,7 @@ impl BatchState {
             self.started += usize::from(self.tasks[ix].is_ours());
         }
         for file in &self.tasks[ix].spec.files_modified {
-            self.held_files.entry(file.clone()).or_insert(ix);
+            self.held_files.take(file, ix);
         }
         let task = &mut self.tasks[ix];
         task.phase = Phase::Offered { attempt, since: now };
@@ -273,7 +286,10 @@ impl BatchState {
             offered_at: at,
             started: None,
             ended_at: None,
+            offered_tick: now,
+            ended_tick: None,
             failed_because: None,
+            runner: None,
             exit: None,
             unconfirmed: None,
         });
@@ -321,9 +337,9 @@ impl BatchState {
         }
     }
 
-    fn close_try(&mut self, ix: TaskIx, at: WallTime, because: Option<Reason>) {
+    fn close_try(&mut self, ix: TaskIx, now: Tick, at: WallTime, because: Option<Reason>) {
         if let Some(last) = self.tasks[ix].tries.last_mut() {
-            last.ended_at = Some(at);
+            (last.ended_at, last.ended_tick) = (Some(at), Some(now));
             last.failed_because = because;
         }
     }
@@ -337,9 +353,7 @@ impl BatchState {
         self.doomed.remove(&ix);
         self.leave_back_off(ix);
         for file in &self.tasks[ix].spec.files_modified {
-            if self.held_files.get(file) == Some(&ix) {
-                self.held_files.remove(file);
-            }
+            self.held_files.release(file, ix);
         }
         let succeeded = outcome == Outcome::Succeeded;
         let stage = self.stage_of(ix);

@@ -4,6 +4,8 @@
 //! beside the tasks (ready, live, doomed …) keep a turn's cost independent of the batch's size.
 
 mod apply;
+mod evidence;
+mod held;
 mod revive;
 mod stage;
 mod task;
@@ -18,6 +20,8 @@ use super::handoff::{HandoffState, MergeStatus};
 use super::id::{Attempt, TaskKey};
 use super::reason::Reason;
 use super::task::Task;
+
+use held::HeldPlaces;
 
 pub use apply::FoldError;
 pub use stage::StageClock;
@@ -57,7 +61,7 @@ pub struct BatchState {
     /// Not yet ended, though something that it depends on ended without success.
     pub doomed: BTreeSet<TaskIx>,
     /// Which task holds a file that conflicts, from its first offer to its end.
-    held_files: HashMap<String, TaskIx>,
+    held_files: HeldPlaces,
     /// In an open batch: who waits for a spec that has not come yet.
     awaited: HashMap<String, Vec<TaskIx>>,
     pub stages: Vec<StageClock>,
@@ -91,7 +95,7 @@ impl BatchState {
             awaiting: BTreeSet::new(),
             backing_off: BTreeSet::new(),
             doomed: BTreeSet::new(),
-            held_files: HashMap::new(),
+            held_files: HeldPlaces::default(),
             awaited: HashMap::new(),
             stages: Vec::new(),
             unsettled: 0,
@@ -166,12 +170,15 @@ impl BatchState {
     }
 
     /// How the batch ends, once all its tasks have: the first rule that fits. A batch that nobody gave a
-    /// task achieved nothing, and is a failure.
+    /// task achieved nothing, and is a failure. What the journal says of its end stands, whatever rules came later.
     pub fn status(&self) -> BatchStatus {
+        if let Some((status, _)) = self.finished {
+            return status;
+        }
         let succeeded: usize = self.stages.iter().map(|stage| stage.succeeded).sum();
         if self.cancel.is_some() {
             BatchStatus::Cancelled
-        } else if self.timed_out {
+        } else if self.timed_out || self.has_stage_timeout() {
             BatchStatus::Timeout
         } else if succeeded == 0 || self.has_failed_merge() || self.has_failed_validation() {
             BatchStatus::Failure
@@ -182,48 +189,32 @@ impl BatchState {
         }
     }
 
+    /// Whether a stage used up its time, and its tasks were not taken up again.
+    fn has_stage_timeout(&self) -> bool {
+        let is_so = |task: &TaskState| {
+            matches!(task.phase, Phase::Done(Outcome::TimedOut(Reason::StageTimeout { .. })))
+        };
+        self.tasks.iter().any(is_so)
+    }
+
     /// The task that keeps this one from starting because both declare a file.
     pub fn held_back_by(&self, task: TaskIx) -> Option<TaskIx> {
         if self.batch.on_file_conflict != OnFileConflict::Serialise {
             return None;
         }
         let files = &self.tasks[task].spec.files_modified;
-        files.iter().find_map(|file| self.held_files.get(file).copied()).filter(|holder| *holder != task)
+        files.iter().filter_map(|file| self.held_files.holder(file)).find(|holder| *holder != task)
     }
 
     /// Adds a task and links it with what it waits for and who waits for it.
     fn add(&mut self, spec: Arc<Task>) {
         let ix = self.tasks.len();
-        let mut unmet = 0;
-        let mut is_doomed = false;
-        for dependency in &spec.dependencies {
-            match self.by_name.get(dependency.as_str()).copied() {
-                Some(known) => match &self.tasks[known].phase {
-                    Phase::Done(Outcome::Succeeded) => {}
-                    phase => {
-                        is_doomed |= matches!(phase, Phase::Done(_));
-                        unmet += 1;
-                        self.tasks[known].dependents.push(ix);
-                    }
-                },
-                None => {
-                    unmet += 1;
-                    self.awaited.entry(dependency.as_str().to_owned()).or_default().push(ix);
-                }
-            }
-        }
-        if is_doomed {
-            self.doomed.insert(ix);
-        }
+        let unmet = self.await_dependencies(ix, &spec);
         if unmet == 0 {
             let list = if spec.crew.is_some() { &mut self.startable } else { &mut self.ready };
             list.insert(ix);
         }
-        let stage = spec.stage.max(1) as usize;
-        if self.stages.len() < stage {
-            self.stages.resize(stage, StageClock::default());
-        }
-        self.stages[stage - 1].admit(&spec);
+        self.admit_to_stage(&spec);
         self.unsettled += 1;
         self.by_key.insert(spec.key.clone(), ix);
         for name in [spec.key.as_str(), spec.task_id.as_str()] {
@@ -235,6 +226,39 @@ impl BatchState {
         }
         let phase = if unmet == 0 { Phase::Ready } else { Phase::Waiting { unmet } };
         self.tasks.push(TaskState::new(spec, phase, waiting));
+    }
+
+    /// Has what a task depends on tell it when it succeeds. Returns how many of them have not, and notes whether one
+    /// never will.
+    fn await_dependencies(&mut self, ix: TaskIx, spec: &Task) -> usize {
+        let mut unmet = 0;
+        for dependency in &spec.dependencies {
+            match self.by_name.get(dependency.as_str()).copied() {
+                Some(known) => match &self.tasks[known].phase {
+                    Phase::Done(Outcome::Succeeded) => {}
+                    phase => {
+                        if matches!(phase, Phase::Done(_)) {
+                            self.doomed.insert(ix);
+                        }
+                        unmet += 1;
+                        self.tasks[known].dependents.push(ix);
+                    }
+                },
+                None => {
+                    unmet += 1;
+                    self.awaited.entry(dependency.as_str().to_owned()).or_default().push(ix);
+                }
+            }
+        }
+        unmet
+    }
+
+    fn admit_to_stage(&mut self, spec: &Task) {
+        let stage = spec.stage.max(1) as usize;
+        if self.stages.len() < stage {
+            self.stages.resize(stage, StageClock::default());
+        }
+        self.stages[stage - 1].admit(spec);
     }
 
     /// The dependencies of a task that have not succeeded, by name.

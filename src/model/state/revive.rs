@@ -1,9 +1,14 @@
-//! Another try of what had ended: the task itself, and whoever was skipped because of it.
+//! Another try of what had ended: the task itself, and whoever was skipped because of it; and a spec that was corrected.
 
-use super::{BatchState, Outcome, Phase, TaskIx};
+use std::sync::Arc;
+
+use super::{BatchState, Outcome, Phase, TaskIx, TaskState};
 use crate::model::clock::{Tick, WallTime};
+use crate::model::defect::Defect;
+use crate::model::event::Event;
 use crate::model::id::Attempt;
 use crate::model::reason::Reason;
+use crate::model::task::Task;
 
 impl BatchState {
     /// Takes a task up again, with a fresh count of retries.
@@ -13,7 +18,7 @@ impl BatchState {
             Phase::Done(_) => self.unsettle(ix),
             Phase::Awaiting { .. } => {
                 self.awaiting.remove(&ix);
-                self.close_awaited_try(ix, at);
+                self.close_awaited_try(ix, now, at);
             }
             Phase::BackingOff { .. } => self.leave_back_off(ix),
             Phase::Waiting { .. }
@@ -35,6 +40,48 @@ impl BatchState {
         }
     }
 
+    /// Somebody dropped a spec again that had been refused.
+    pub(super) fn apply_corrected(&mut self, ix: TaskIx, event: &Event, now: Tick) {
+        match event {
+            Event::Joined { task } => self.join_corrected(ix, Arc::new((**task).clone()), now),
+            Event::SpecRefused { sha256, defects, .. } => self.refuse_again(ix, sha256, defects, now),
+            _ => {}
+        }
+    }
+
+    /// A corrected spec takes the place of one that was refused. The refused one stays counted as an end of its stage.
+    fn join_corrected(&mut self, ix: TaskIx, spec: Arc<Task>, now: Tick) {
+        if !self.tasks[ix].is_refused() {
+            return;
+        }
+        self.last_joined = now;
+        self.unsettled += 1;
+        self.admit_to_stage(&spec);
+        self.by_name.entry(spec.task_id.clone()).or_insert(ix);
+        let mut dependents = std::mem::take(&mut self.tasks[ix].dependents);
+        dependents.extend(self.awaited.remove(spec.task_id.as_str()).unwrap_or_default());
+        let unmet = self.await_dependencies(ix, &spec);
+        self.tasks[ix] = TaskState::new(spec, Phase::Waiting { unmet }, dependents.clone());
+        if unmet == 0 {
+            self.become_ready(ix);
+        }
+        self.judge_hope(ix);
+        for dependent in dependents {
+            self.revive_skipped(dependent);
+            self.judge_hope(dependent);
+        }
+    }
+
+    /// The corrected spec is wrong as well.
+    fn refuse_again(&mut self, ix: TaskIx, sha256: &str, defects: &[Defect], now: Tick) {
+        if self.tasks[ix].is_refused() {
+            self.last_joined = now;
+            self.tasks[ix].phase =
+                Phase::Done(Outcome::Failed(Reason::SpecRefused { defects: defects.to_vec() }));
+            self.tasks[ix].refused_spec = Some(sha256.to_owned());
+        }
+    }
+
     /// Notes whether something that a task depends on has ended without success.
     fn judge_hope(&mut self, ix: TaskIx) {
         if !self.tasks[ix].is_done() && self.has_failed_dependency(ix) {
@@ -45,9 +92,9 @@ impl BatchState {
     }
 
     /// A person says that what nobody could confirm is gone.
-    fn close_awaited_try(&mut self, ix: TaskIx, at: WallTime) {
+    fn close_awaited_try(&mut self, ix: TaskIx, now: Tick, at: WallTime) {
         if let Some(last) = self.tasks[ix].tries.last_mut() {
-            last.ended_at = Some(at);
+            (last.ended_at, last.ended_tick) = (Some(at), Some(now));
             last.failed_because.get_or_insert(Reason::ToldGone);
         }
     }

@@ -10,6 +10,7 @@ use crate::model::evidence::Verdict;
 use crate::model::exit::Exit;
 use crate::model::id::Attempt;
 use crate::model::reason::Reason;
+use crate::model::runner::RunnerIdentity;
 use crate::model::task::Task;
 
 /// How a task ended.
@@ -80,7 +81,12 @@ pub struct Try {
     pub offered_at: WallTime,
     pub started: Option<(WallTime, Sign)>,
     pub ended_at: Option<WallTime>,
+    /// The same by the active clock, which never steps back.
+    pub offered_tick: Tick,
+    pub ended_tick: Option<Tick>,
     pub failed_because: Option<Reason>,
+    /// Who its runner is, once it was seen.
+    pub runner: Option<Box<RunnerIdentity>>,
     /// How its agent ended, where we started it.
     pub exit: Option<Exit>,
     /// Nobody could confirm that it is gone, and nothing has since.
@@ -120,10 +126,14 @@ pub struct TaskState {
     pub tries: Vec<Try>,
     pub dependents: Vec<TaskIx>,
     pub collected: Option<Collected>,
+    /// The hash of how its declared files were before its first attempt.
+    pub baseline: Option<String>,
     /// Tokens that the results of all its attempts reported.
     pub tokens_spent: u64,
     /// What was wrong with the last refused result of the current attempt.
     pub refusal: Option<Vec<Defect>>,
+    /// The spec that was refused, by its hash.
+    pub refused_spec: Option<String>,
     /// The watcher doubted itself: when, and until when this attempt is left alone.
     pub reprieve: Option<(Tick, Tick)>,
     pub ended_at: Option<WallTime>,
@@ -132,6 +142,17 @@ pub struct TaskState {
 }
 
 impl TaskState {
+    /// An attempt of ours is over. The runner of the first one took the baseline itself; what was read from the disk
+    /// before its end, an agent may have written.
+    pub(super) fn note_exit(&mut self, exit: &Exit) {
+        let (named, told) = (self.baseline.take(), exit.baseline_sha256.clone());
+        self.baseline = if exit.attempt == Attempt::FIRST { told.or(named) } else { named.or(told) };
+        if let Some(last) = self.tries.last_mut() {
+            last.exit = Some(exit.clone());
+            last.unconfirmed = None;
+        }
+    }
+
     pub(super) fn new(spec: Arc<Task>, phase: Phase, dependents: Vec<TaskIx>) -> Self {
         TaskState {
             spec,
@@ -139,8 +160,10 @@ impl TaskState {
             tries: Vec::new(),
             dependents,
             collected: None,
+            baseline: None,
             tokens_spent: 0,
             refusal: None,
+            refused_spec: None,
             reprieve: None,
             ended_at: None,
             tries_before: 0,
@@ -163,6 +186,11 @@ impl TaskState {
         self.tries.last().filter(|last| last.attempt == live)?.exit.as_ref()
     }
 
+    /// The runner of an attempt, as the journal names it.
+    pub fn runner(&self, attempt: Attempt) -> Option<&RunnerIdentity> {
+        self.tries.iter().rev().find(|one| one.attempt == attempt)?.runner.as_deref()
+    }
+
     /// The attempt that is out now.
     pub fn live_attempt(&self) -> Option<Attempt> {
         match self.phase {
@@ -172,6 +200,19 @@ impl TaskState {
             | Phase::Ending { attempt, .. }
             | Phase::Awaiting { attempt, .. } => Some(attempt),
             Phase::Waiting { .. } | Phase::Ready | Phase::BackingOff { .. } | Phase::Done(_) => None,
+        }
+    }
+
+    /// Whether its spec was refused, so that a corrected one may take its place.
+    pub fn is_refused(&self) -> bool {
+        matches!(self.phase, Phase::Done(Outcome::Failed(Reason::SpecRefused { .. })))
+    }
+
+    /// What was wrong with its spec.
+    pub fn spec_defects(&self) -> &[Defect] {
+        match &self.phase {
+            Phase::Done(Outcome::Failed(Reason::SpecRefused { defects })) => defects,
+            _ => &[],
         }
     }
 
