@@ -9,7 +9,9 @@ use crate::model::settings::nearest;
 use crate::model::{Defect, TaskKey, WallTime};
 
 use super::json::kind_of;
-use super::shape::{Field, ITEMS_MAX, Kind, Need, SPAN_MOST, STRING_BYTES_MAX, Shape, Unknown};
+use super::shape::{
+    Field, ITEMS_MAX, Kind, Need, SPAN_MOST, STRING_BYTES_MAX, Shape, Unknown, own_words, understood,
+};
 
 /// Most defects that one list reports item by item; the rest is a number.
 const ITEM_DEFECTS_MAX: usize = 20;
@@ -146,6 +148,11 @@ impl Report {
                 }
             }
             (Kind::OneOf(words), Value::String(text)) => self.word(words, text, path),
+            (Kind::Loosely(words), Value::String(text)) => {
+                if understood(words, text).is_none() {
+                    self.word(&own_words(words), text, path);
+                }
+            }
             (
                 Kind::Integer { .. } | Kind::Count { .. } | Kind::Number { .. } | Kind::Span { .. },
                 Value::Number(number),
@@ -311,7 +318,9 @@ impl Kind {
     /// Whether the JSON type alone fits, which is what tells the kinds of an `Either` apart.
     fn takes(self, value: &Value) -> bool {
         match self {
-            Kind::Text | Kind::FilledText | Kind::Id | Kind::Time | Kind::OneOf(_) => value.is_string(),
+            Kind::Text | Kind::FilledText | Kind::Id | Kind::Time | Kind::OneOf(_) | Kind::Loosely(_) => {
+                value.is_string()
+            }
             Kind::Integer { .. } | Kind::Count { .. } | Kind::Number { .. } | Kind::Span { .. } => {
                 value.is_number()
             }

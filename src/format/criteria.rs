@@ -14,6 +14,8 @@ use crate::model::Defect;
 use crate::model::handoff::Check;
 use crate::model::settings::nearest;
 
+/// The one name in the `merge` table.
+const VERIFY: &str = "verify";
 const FIELDS: &[&str] = &["cmd", "shell", "value"];
 
 /// What `wk init` shows of criteria.
@@ -23,7 +25,12 @@ pub(super) const EXAMPLE: &str = "
 #     [criteria]
 #     tests_pass = [\"cargo\", \"test\"]                              # met if it ends with 0
 #     coverage = { cmd = [\"make\", \"coverage\"], value = 'TOTAL (\\d+)' }   # and prints the number
-#     no_lint_errors = { shell = \"make lint | tee lint.log\" }       # a line for `sh -c`
+#     no_lint_errors = { shell = \"make lint > lint.log\" }           # a line for `sh -c`
+#
+# What is run in the merged tree of a handed-over batch before that is published; it must end with 0.
+#
+#     [merge]
+#     verify = [\"make\", \"check\"]
 ";
 
 /// Reads the whole `criteria` table; everything that is wrong becomes a defect.
@@ -48,6 +55,29 @@ pub(super) fn read(
                 tell(name.span().start, format!("criteria.{}: {rule}", name.get_ref()), remedy);
             }
         }
+    }
+}
+
+/// Reads the `merge` table: what is run in a merged tree.
+pub(super) fn read_merge(
+    value: &Spanned<DeValue<'_>>,
+    text: &str,
+    into: &mut Option<Check>,
+    defects: &mut Vec<Defect>,
+) {
+    let mut read = BTreeMap::new();
+    let before = defects.len();
+    self::read(value, text, &mut read, defects);
+    for defect in &mut defects[before..] {
+        "bad_setting".clone_into(&mut defect.rule);
+        defect.message = defect.message.replace("criteria.", "merge.").replace("'criteria'", "'merge'");
+        defect.remedy = defect.remedy.replace("[criteria]", "[merge]");
+    }
+    *into = read.remove(VERIFY).or_else(|| into.take());
+    for other in read.keys() {
+        let message = format!("merge.{other}: there is no such setting");
+        let place = line_of(text, value.span().start);
+        defects.push(Defect::new("unknown_setting", place, message, "the table has 'verify' alone"));
     }
 }
 
@@ -106,18 +136,32 @@ pub fn flaw_of_pattern(pattern: &str) -> Option<String> {
 
 /// The table as a JSON Schema, for editors.
 pub(super) fn schema() -> Value {
-    let text = json!({"type": "string", "pattern": "\\S"});
-    let argv = json!({"type": "array", "items": {"type": "string"}, "minItems": 1});
     json!({
         "type": "object",
         "description": "how criteria are checked, by their names",
-        "additionalProperties": {"anyOf": [argv, {
-            "type": "object",
-            "properties": {"cmd": argv, "shell": text, "value": text},
-            "oneOf": [{"required": ["cmd"]}, {"required": ["shell"]}],
-            "additionalProperties": false,
-        }]},
+        "additionalProperties": check_schema(),
     })
+}
+
+/// The `merge` table likewise.
+pub(super) fn merge_schema() -> Value {
+    json!({
+        "type": "object",
+        "description": "what is run in a merged tree before it is published",
+        "properties": {VERIFY: check_schema()},
+        "additionalProperties": false,
+    })
+}
+
+fn check_schema() -> Value {
+    let text = json!({"type": "string", "pattern": "\\S"});
+    let argv = json!({"type": "array", "items": {"type": "string"}, "minItems": 1});
+    json!({"anyOf": [argv, {
+        "type": "object",
+        "properties": {"cmd": argv, "shell": text, "value": text},
+        "oneOf": [{"required": ["cmd"]}, {"required": ["shell"]}],
+        "additionalProperties": false,
+    }]})
 }
 
 #[cfg(test)]

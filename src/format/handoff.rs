@@ -101,6 +101,11 @@ static VALIDATION: Shape = strict(
     &[
         optional("semantic_consistency", Kind::Boolean, "true where absent"),
         optional("schema_validation", Kind::Boolean, "true where absent"),
+        optional(
+            "command",
+            LINE_OR_COMMAND,
+            "addition: run in the merged tree before it is published; it must end with 0",
+        ),
     ],
 );
 

@@ -1,10 +1,11 @@
 //! The heartbeat: a small JSON object that an agent rewrites while it lives.
 //!
-//! Any object is a beat. What it says inside is shown to people and never decides about life, so a
-//! wrongly typed field costs that field, not the agent.
+//! Any object is a beat. What it says inside is shown to people and never decides about life, so a wrongly typed field
+//! costs that field, not the agent. One word counts: a status that says that the work has ended.
 
 use serde_json::{Map, Value};
 
+use crate::model::claim::ClaimStatus;
 use crate::model::{Attempt, Defect, WallTime};
 
 use super::json;
@@ -16,7 +17,11 @@ pub const HEARTBEAT: Shape = Shape {
     title: "Heartbeat: task-X.hb",
     fields: &[
         nullable("task_id", Kind::Text, "whose heartbeat it is, by key or task_id"),
-        nullable("status", Kind::Text, "in_progress, or any other word"),
+        nullable(
+            "status",
+            Kind::Text,
+            "in_progress, or any other word; one for an end must be followed by a result",
+        ),
         nullable(
             "progress",
             Kind::Either(&[Kind::Text, Kind::Number { least: 0.0 }]),
@@ -42,6 +47,25 @@ pub struct Beat {
     pub last_update: Option<String>,
     /// What was ignored, and why.
     pub warnings: Vec<String>,
+}
+
+/// Words for an end. `ok` is none of them: it means that all goes well.
+const WORDS_FOR_COMPLETED: &[&str] =
+    &["completed", "complete", "done", "finished", "success", "succeeded", "successful"];
+const WORDS_FOR_FAILED: &[&str] = &["failed", "failure", "fail", "error", "errored", "aborted"];
+
+impl Beat {
+    /// What it says of the end of the work: a report of failure, or the promise of a result.
+    pub fn said_end(&self) -> Option<ClaimStatus> {
+        let word = self.status.as_deref()?.trim().to_lowercase();
+        if WORDS_FOR_FAILED.contains(&word.as_str()) {
+            Some(ClaimStatus::Failure)
+        } else if WORDS_FOR_COMPLETED.contains(&word.as_str()) {
+            Some(ClaimStatus::Success)
+        } else {
+            None
+        }
+    }
 }
 
 /// Reads a heartbeat. Only what is no JSON object at all is refused.
@@ -103,6 +127,21 @@ mod tests {
         assert!(beat.warnings.is_empty());
         assert_eq!(read(b"{}").unwrap(), Beat::default());
         assert!(read(b"alive").is_err() && read(b"[]").is_err() && read(b"").is_err());
+    }
+
+    #[test]
+    fn only_a_word_for_an_end_says_that_the_work_has_ended() {
+        let said = |status: &str| Beat { status: Some(status.to_owned()), ..Beat::default() }.said_end();
+        for word in ["completed", "Done", "SUCCESS"] {
+            assert_eq!(said(word), Some(ClaimStatus::Success), "{word}");
+        }
+        for word in ["failed", "Error"] {
+            assert_eq!(said(word), Some(ClaimStatus::Failure), "{word}");
+        }
+        for word in ["in_progress", "ok", "running", "completed step 2", "blocked", ""] {
+            assert_eq!(said(word), None, "{word}");
+        }
+        assert_eq!(Beat::default().said_end(), None);
     }
 
     #[test]

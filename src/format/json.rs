@@ -50,10 +50,14 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, Defect> {
     if text.trim().is_empty() {
         return Err(Defect::new("empty", Place::File, "file is empty", "write one JSON object into it"));
     }
+    if let Some(defect) = super::json_mistake::before_parsing(text) {
+        return Err(defect);
+    }
+    let told = |error: serde_json::Error| defect_of(error, text);
     let mut deserializer = serde_json::Deserializer::from_str(text);
     // Our own limit, checked below, is the lower one; both keep the stack bounded.
-    let value = Level(0).deserialize(&mut deserializer).map_err(defect_of)?;
-    deserializer.end().map_err(defect_of)?;
+    let value = Level(0).deserialize(&mut deserializer).map_err(told)?;
+    deserializer.end().map_err(told)?;
     Ok(Parsed { value, had_bom })
 }
 
@@ -87,11 +91,11 @@ pub fn text_of(bytes: &[u8]) -> Result<&str, Defect> {
     })
 }
 
-fn defect_of(error: serde_json::Error) -> Defect {
-    let text = error.to_string();
-    let message = match text.rfind(" at line ") {
-        Some(cut) => text[..cut].to_owned(),
-        None => text,
+fn defect_of(error: serde_json::Error, text: &str) -> Defect {
+    let told = error.to_string();
+    let message = match told.rfind(" at line ") {
+        Some(cut) => told[..cut].to_owned(),
+        None => told,
     };
     let rule = if message.starts_with("duplicate key") {
         "duplicate_key"
@@ -102,6 +106,11 @@ fn defect_of(error: serde_json::Error) -> Defect {
     } else {
         "json_syntax"
     };
+    if rule == "json_syntax"
+        && let Some(mistake) = super::json_mistake::at(text, error.line(), error.column(), &message)
+    {
+        return mistake;
+    }
     let remedy = match rule {
         "duplicate_key" => "keep one of the two",
         "too_deep" => "flatten the value",

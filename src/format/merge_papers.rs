@@ -38,6 +38,11 @@ const CONFLICT: Shape = open(
             Kind::Text,
             "of texts: both versions between conflict marks, cut where it is long",
         ),
+        optional(
+            "files",
+            Kind::Map,
+            "where each version lies, by the word that chooses it; `marked` has both between conflict marks",
+        ),
         required("details", Kind::Texts, "what else is to be known"),
         required("choices", Kind::Texts, "what `wk resolve` may be told"),
     ],

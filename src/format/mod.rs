@@ -5,9 +5,11 @@
 pub mod agents;
 mod check;
 pub mod criteria;
+pub mod ctxp;
 pub mod handoff;
 pub mod heartbeat;
 pub mod json;
+mod json_mistake;
 pub mod merge_papers;
 pub mod order;
 mod ordered;

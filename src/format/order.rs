@@ -46,9 +46,27 @@ pub struct Order {
     /// Shows what the agent prints on the runner's own terminal too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub echo: bool,
+    /// The files that the task declares, which are looked at before and after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared: Option<Box<DeclaredOrder>>,
     /// What is looked at around a handed-over attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inspection: Option<Box<Inspection>>,
+}
+
+/// The files that a task of a plan declares.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeclaredOrder {
+    /// Files, directories and patterns below the root.
+    pub places: Vec<String>,
+    /// What the checks of the task consist of, in the same spelling.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<String>,
+    /// Where the record is of how they were before the task's first attempt.
+    pub baseline: PathBuf,
+    /// What the journal calls that record, where it names it already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_sha256: Option<String>,
 }
 
 /// What a runner looks at before its agent begins and after it has ended: the outputs as they were and as they
@@ -62,6 +80,18 @@ pub struct Inspection {
     /// The look at the trees before the first agent, whose contents a checkpoint has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<PathBuf>,
+    /// The look at the trees before the first agent, for what the checks consist of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checks_before: Option<PathBuf>,
+    /// What tasks of the batch declare below the workspace: a check may consist of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub declared: Vec<String>,
+    /// The look at the trees before the first agent, where the whole is to be compared with that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_batch: Option<PathBuf>,
+    /// What the journal calls the record of how the outputs were before the task's first attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_sha256: Option<String>,
     /// Second copies of the logs, where the client looks for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mirrors: Option<Mirrors>,
@@ -79,6 +109,27 @@ pub struct Inspection {
     /// Those that a command decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub criteria: Vec<Criterion>,
+}
+
+impl Inspection {
+    /// One that only runs checks.
+    pub fn of_checks(workspace: PathBuf, objects: PathBuf, criteria: Vec<Criterion>) -> Self {
+        Inspection {
+            workspace,
+            objects,
+            checkpoint: None,
+            checks_before: None,
+            declared: Vec::new(),
+            before_batch: None,
+            base_sha256: None,
+            mirrors: None,
+            outputs: Vec::new(),
+            aside: Vec::new(),
+            artifacts: Vec::new(),
+            required_artifacts: Vec::new(),
+            criteria,
+        }
+    }
 }
 
 /// A declared output, and where it goes among everything that is merged.
@@ -109,8 +160,18 @@ pub struct OrderPaths {
     pub root: PathBuf,
     pub spec: PathBuf,
     pub heartbeat: PathBuf,
-    /// The drop box.
+    /// The drop box, in the attempt's own outbox.
     pub result: PathBuf,
+    /// The task's plain name for a result, for an agent that knows no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plain_result: Option<PathBuf>,
     /// Where the exit record is published.
     pub exit: PathBuf,
+}
+
+impl OrderPaths {
+    /// Where a result of the agent's may lie.
+    pub fn boxes(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.result).chain(&self.plain_result)
+    }
 }

@@ -73,14 +73,42 @@ const EXIT: Shape = open(
     ],
 );
 
+const ABOUTS: &[&str] = &["claim", "declared", "commit", "output", "artifact", "criterion"];
+
+const CHANGES: &[&str] = &[
+    "created",
+    "modified",
+    "deleted",
+    "rewritten",
+    "emptied",
+    "linked",
+    "shared",
+    "unknown",
+    "untouched",
+    "absent",
+];
+
+const REPORTED: Shape = open(
+    "reported",
+    "What the agent says that it made",
+    &[
+        required("files_created", Kind::Texts, "as its result lists them"),
+        required("files_modified", Kind::Texts, "as its result lists them"),
+        required("files_deleted", Kind::Texts, "as its result lists them"),
+        required("commits", Kind::List, "as its result lists them"),
+    ],
+);
+
 const FINDING: Shape = open(
     "finding",
     "One thing that was looked at",
     &[
         required("subject", Kind::Text, "a file, a gate, the name of an output or of a criterion"),
-        optional("about", Kind::OneOf(&["claim", "output", "artifact", "criterion"]), "claim where absent"),
+        optional("about", Kind::OneOf(ABOUTS), "claim where absent"),
         required("grade", GRADES, "how it was looked at"),
         required("met", Kind::Boolean, "whether it holds"),
+        optional("change", Kind::OneOf(CHANGES), "of a file: what became of it since the first attempt"),
+        optional("inherited", Kind::Boolean, "an earlier attempt of the task did it"),
         optional("value", Kind::Any, "what a criterion was measured at"),
         required("saw", Kind::Text, "what was seen"),
     ],
@@ -113,9 +141,14 @@ const TASK_RESULT: Shape = open(
         nullable("caused_by", Kind::Text, "the task_id whose failure blocked it"),
         optional("flaky", Kind::Boolean, "it succeeded, but not at once"),
         optional("unfenced", Kind::Boolean, "its result does not say which attempt it speaks for"),
-        required("files_created", Kind::Texts, "as the agent says"),
-        required("files_modified", Kind::Texts, "as the agent says"),
-        required("commits", Kind::List, "as the agent says"),
+        required("files_created", Kind::Texts, "as they were seen"),
+        required("files_modified", Kind::Texts, "as they were seen"),
+        optional("files_deleted", Kind::Texts, "as they were seen"),
+        optional("more_files", COUNT, "files made or changed beyond those that are listed"),
+        required("commits", Kind::List, "that were found in the repository"),
+        nullable("reported", Kind::Object(&REPORTED), "the agent's own list"),
+        nullable("standing", Kind::Text, "files and criteria apart, in words"),
+        optional("no_change_needed", Kind::Text, "why the agent says that nothing had to be changed"),
         required("prps_generated", Kind::List, "as the agent says"),
         required("errors", Kind::Texts, "as the agent says"),
         nullable("tokens_used", COUNT, "null where nobody counted"),
@@ -135,6 +168,7 @@ pub const BATCH_RESULT: Shape = open(
         required("batch_id", BATCH_ID, "a number where it is one"),
         required("status", Kind::OneOf(BATCH_STATUSES), "how the batch ended"),
         nullable("evidence", GRADES, "that of the weakest task that succeeded"),
+        nullable("standing", Kind::Text, "files and criteria of the tasks that succeeded apart, in words"),
         required("stage", COUNT, "how many stages were completed"),
         required("stages_completed", COUNT, "stages whose tasks all succeeded"),
         required("stages_total", COUNT, "stages in all"),
@@ -149,6 +183,8 @@ pub const BATCH_RESULT: Shape = open(
         nullable("cost_usd", SECONDS, "of all tokens counted, where settings name a price"),
         required("files_created", Kind::Texts, "of all tasks"),
         required("files_modified", Kind::Texts, "of all tasks"),
+        optional("files_deleted", Kind::Texts, "of all tasks"),
+        optional("more_files", COUNT, "files made or changed beyond those that are listed"),
         required("commits", Kind::List, "of all tasks"),
         required("prps_generated", Kind::List, "of all tasks"),
         required("conflicts", Kind::Objects(&CONFLICT), "files that several tasks changed"),
@@ -228,6 +264,7 @@ pub const STATUS: Shape = open(
             "of a handed-over batch: how far it is beside its tasks",
         ),
         optional("stage_note", Kind::Text, "the same as a sentence"),
+        optional("paused_by", Kind::Text, "who paused it; absent unless it is paused"),
         required("tasks", Kind::Objects(&TASK_STATUS), "in the plan's order"),
         optional("live", Kind::Map, "progress and ages, which the journal does not keep"),
     ],

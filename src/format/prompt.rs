@@ -3,6 +3,8 @@
 //! What other agents wrote comes in only as quoted data with its origin: a prompt must not take orders from
 //! a result or a log.
 
+use crate::model::ctxp::is_graph_name;
+use crate::model::declared::DeclaredFiles;
 use crate::model::handoff::{Criterion, NamedPath, Wanted};
 use crate::model::harmless::quoted;
 use crate::model::{Attempt, Reason, Task};
@@ -40,9 +42,10 @@ Work in {files_from} and change nothing outside of it.
 When you are done, write one JSON object to this file, beside it first and then by a rename:
   {result_file}
 It needs \"task_id\": \"{task_id}\", \"attempt\": {attempt}, \"status\": \"success\" or \"failed\", and \"output\": an object
-with the lists \"files_created\" and \"files_modified\" (paths from {files_from}) and \"errors\". What it
-claims is checked: name only files that you really wrote. Without that file your exit code and your last message
-count as your result.
+with the lists \"files_created\", \"files_modified\" and \"files_deleted\" (paths from {files_from}) and \"errors\". What it
+claims is checked: name only files that you really wrote. The files that the plan expects are looked at, by their content;
+if nothing had to be changed, say why in \"no_change_needed\". Without that file your exit code and your last message count
+as your result.
 {previous_attempts}";
 
 /// Every name that a template may hold between braces.
@@ -161,8 +164,18 @@ fn value(name: &str, fields: &PromptFields<'_>) -> Option<String> {
         "files" => {
             let from =
                 if fields.is_elsewhere { format!(" (paths from {})", fields.root) } else { String::new() };
-            let heading = format!("Files that the plan expects you to write{from}:");
+            let heading = match task.declared_files {
+                DeclaredFiles::Must => format!("Files that the plan expects you to write{from}:"),
+                DeclaredFiles::May => {
+                    format!("Files that the plan names, to be changed only where needed{from}:")
+                }
+            };
             section(&heading, &task.files_modified, false)
+                + &section(
+                    &format!("Files that the plan expects you to remove{from}:"),
+                    &task.files_deleted,
+                    false,
+                )
         }
         "files_from" if fields.is_elsewhere => fields.root.to_owned(),
         "files_from" => "the current directory".to_owned(),
@@ -201,7 +214,11 @@ fn handed_over(name: &str, task: &Task) -> String {
     match name {
         "inputs" => section("What you are given:", &paths(&assignment.inputs), false),
         "outputs" => {
-            section("What you must write; it is looked for there:", &paths(&assignment.outputs), false)
+            let told =
+                section("What you must write; it is looked for there:", &paths(&assignment.outputs), false);
+            let is_graph = |output: &NamedPath| is_graph_name(output.path.as_bytes());
+            let format = assignment.outputs.iter().any(is_graph).then(super::ctxp::told);
+            format!("{told}{}", format.unwrap_or_default())
         }
         _ => {
             let wanted = |criterion: &Criterion| match criterion.wants {

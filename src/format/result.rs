@@ -9,10 +9,20 @@ use crate::model::{Attempt, Claim, Defect};
 
 use super::json;
 use super::ordered::number;
-use super::shape::{Kind, Shape, Unknown, nullable, optional, required};
+use super::shape::{Kind, Shape, Synonyms, Unknown, nullable, optional, required, understood};
 
-/// Every word for a status. The first means success, all others failure.
-pub const STATUSES: &[&str] = &["success", "failed", "failure", "timeout", "blocked", "cancelled"];
+/// Every word for a status, and what agents write instead. The first means success, all others failure.
+pub const STATUSES: &[Synonyms] = &[
+    (
+        "success",
+        &["succeeded", "successful", "ok", "okay", "done", "complete", "completed", "passed", "pass"],
+    ),
+    ("failed", &["fail", "error", "errored", "aborted"]),
+    ("failure", &[]),
+    ("timeout", &["timed_out", "timedout"]),
+    ("blocked", &[]),
+    ("cancelled", &["canceled"]),
+];
 
 /// What an agent produced. `errors` may stand here or on top: the protocol shows both.
 pub const OUTPUT: Shape = Shape {
@@ -21,6 +31,12 @@ pub const OUTPUT: Shape = Shape {
     fields: &[
         optional("files_created", Kind::Files, "relative to the root"),
         optional("files_modified", Kind::Files, "relative to the root"),
+        optional("files_deleted", Kind::Files, "what was removed on purpose, relative to the root"),
+        nullable(
+            "no_change_needed",
+            Kind::FilledText,
+            "why nothing that the task declares had to be changed",
+        ),
         optional("commits", Kind::List, "hashes, or objects that describe them"),
         optional("prps_generated", Kind::List, "names, or objects that describe them"),
         optional("errors", Kind::Messages, "what went wrong"),
@@ -33,7 +49,7 @@ pub const RESULT: Shape = Shape {
     title: "Result: task-X.result.json",
     fields: &[
         required("task_id", Kind::FilledText, "whose result it is, by key or task_id"),
-        required("status", Kind::OneOf(STATUSES), "success, or one of the words for failure"),
+        required("status", Kind::Loosely(STATUSES), "success, or one of the words for failure"),
         required("output", Kind::Object(&OUTPUT), "what the task produced"),
         optional("errors", Kind::Messages, "what went wrong"),
         nullable("tokens_used", Kind::Count { least: 0 }, "absent where nobody counted"),
@@ -43,14 +59,24 @@ pub const RESULT: Shape = Shape {
             Kind::Count { least: 1 },
             "as in the spec; fences off what an earlier attempt writes",
         ),
+        nullable(
+            "wk_mark",
+            Kind::Text,
+            "WK_MARK, where wk started the agent; fences off what came from another bus",
+        ),
         optional("metrics", Kind::Map, "what the agent counted: lines_of_code, test_count and their like"),
+        nullable(
+            "no_change_needed",
+            Kind::FilledText,
+            "why nothing that the task declares had to be changed",
+        ),
         optional("success_criteria_met", Kind::Map, "what it says of each criterion: true, false or a value"),
     ],
     unknown: Unknown::KeepSilently,
 };
 
 /// Lists that belong into `output`.
-const PRODUCTS: &[&str] = &["files_created", "files_modified", "commits", "prps_generated"];
+const PRODUCTS: &[&str] = &["files_created", "files_modified", "files_deleted", "commits", "prps_generated"];
 
 /// Reads a result into a claim.
 pub fn read(bytes: &[u8]) -> Result<Claim, Vec<Defect>> {
@@ -77,19 +103,24 @@ fn claim_of(object: &Map<String, Value>) -> Claim {
         let found = object.get(name).or_else(|| output?.get(name));
         found.and_then(Value::as_object).cloned().unwrap_or_default()
     };
+    let no_change = object.get("no_change_needed").or_else(|| output?.get("no_change_needed"));
     let mut errors = messages(object.get("errors"));
     for error in messages(output.and_then(|output| output.get("errors"))) {
         if !errors.contains(&error) {
             errors.push(error);
         }
     }
-    let is_success = object.get("status").and_then(Value::as_str) == Some(STATUSES[0]);
+    let status = object.get("status").and_then(Value::as_str);
+    let is_success = status.and_then(|word| understood(STATUSES, word)) == Some(STATUSES[0].0);
     Claim {
         task_id: object.get("task_id").and_then(Value::as_str).unwrap_or_default().to_owned(),
         status: if is_success { ClaimStatus::Success } else { ClaimStatus::Failure },
         attempt: object.get("attempt").and_then(Value::as_u64).and_then(Attempt::from_wire),
+        mark: object.get("wk_mark").and_then(Value::as_str).map(str::to_owned),
         files_created: texts("files_created"),
         files_modified: texts("files_modified"),
+        files_deleted: texts("files_deleted"),
+        no_change_needed: no_change.and_then(Value::as_str).map(str::to_owned),
         commits: list("commits"),
         prps_generated: list("prps_generated"),
         errors,
@@ -110,10 +141,14 @@ fn messages(list: Option<&Value>) -> Vec<String> {
 pub struct Done {
     pub task_id: String,
     pub attempt: Option<Attempt>,
+    /// Which attempt of which bus it was started for, where wk started it.
+    pub mark: Option<String>,
     /// Success, where neither this nor the partial result says otherwise.
     pub status: Option<String>,
     pub files_created: Vec<String>,
     pub files_modified: Vec<String>,
+    pub files_deleted: Vec<String>,
+    pub no_change_needed: Option<String>,
     pub commits: Vec<String>,
     pub prps_generated: Vec<String>,
     pub errors: Vec<String>,
@@ -134,9 +169,18 @@ pub fn render(done: &Done, partial: Map<String, Value>) -> Result<Vec<u8>, Vec<D
         }
     }
     if let Some(output) = object.get_mut("output").and_then(Value::as_object_mut) {
-        let flags = [&done.files_created, &done.files_modified, &done.commits, &done.prps_generated];
+        let flags = [
+            &done.files_created,
+            &done.files_modified,
+            &done.files_deleted,
+            &done.commits,
+            &done.prps_generated,
+        ];
         for (name, given) in PRODUCTS.iter().zip(flags) {
-            extend(output, name, given);
+            // Old readers of results know the other lists; this one is written where there is something to say.
+            if *name != "files_deleted" || !given.is_empty() {
+                extend(output, name, given);
+            }
         }
     }
     extend(&mut object, "errors", &done.errors);
@@ -144,11 +188,13 @@ pub fn render(done: &Done, partial: Map<String, Value>) -> Result<Vec<u8>, Vec<D
     if let Some(status) = &done.status {
         object.insert("status".to_owned(), status.as_str().into());
     }
-    object.entry("status").or_insert_with(|| STATUSES[0].into());
+    object.entry("status").or_insert_with(|| STATUSES[0].0.into());
     let known = [
         ("attempt", done.attempt.map(|attempt| attempt.number().into())),
+        ("wk_mark", done.mark.as_deref().map(Value::from)),
         ("tokens_used", done.tokens_used.map(Value::from)),
         ("elapsed_seconds", done.elapsed_seconds.map(number)),
+        ("no_change_needed", done.no_change_needed.as_deref().map(Value::from)),
     ];
     for (name, value) in known {
         if let Some(value) = value {
@@ -216,8 +262,25 @@ mod tests {
         let claim = read(result.to_string().as_bytes()).unwrap();
         assert_eq!(claim.status, ClaimStatus::Failure);
         assert_eq!(claim.errors, ["a", "b", "c"]);
-        assert_eq!(claim.files_created, ["x.md"]);
+        assert_eq!((claim.files_created, claim.files_deleted.len()), (vec!["x.md".to_owned()], 0));
         assert_eq!((claim.files_modified.len(), claim.tokens_used, claim.attempt), (0, None, None));
+    }
+
+    #[test]
+    fn words_that_agents_use_for_an_end_are_understood_and_others_are_refused() {
+        let status = |word: &str| {
+            read(json!({"task_id": "a", "status": word, "output": {}}).to_string().as_bytes())
+                .map(|claim| claim.status)
+        };
+        for word in ["success", "Success", "ok", "OK", "done", "completed", " Succeeded "] {
+            assert_eq!(status(word), Ok(ClaimStatus::Success), "{word}");
+        }
+        for word in ["failed", "Failed", "error", "FAILURE", "canceled", "timed_out"] {
+            assert_eq!(status(word), Ok(ClaimStatus::Failure), "{word}");
+        }
+        for word in ["in_progress", "partial", "", "not ok"] {
+            assert!(status(word).is_err(), "{word}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::shape::{Field, ITEMS_MAX, Kind, Need, SPAN_MOST, STRING_BYTES_MAX, Shape, Unknown};
-use super::{handoff, heartbeat, merge_papers, output, report, result, settings, spec, take, wish};
+use super::{ctxp, handoff, heartbeat, merge_papers, output, report, result, settings, spec, take, wish};
 
 /// The dialect that every schema names.
 pub const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -31,6 +31,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         &merge_papers::RECEIPT,
         &handoff::EXECUTION_REQUEST,
         &handoff::ASSIGNMENTS,
+        &ctxp::CTXP,
     ];
     let mut all: Vec<(&'static str, Value)> =
         shapes.into_iter().map(|shape| (shape.name, shape.schema())).collect();
@@ -111,6 +112,7 @@ impl Kind {
             }
             Kind::List => json!({"type": "array", "maxItems": ITEMS_MAX}),
             Kind::OneOf(words) => json!({"enum": words}),
+            Kind::Loosely(words) => json!({"type": "string", "pattern": in_any_case(words)}),
             Kind::Object(shape) => Value::Object(shape.object_schema()),
             Kind::Objects(shape) => list_of(Value::Object(shape.object_schema())),
             Kind::Items(kind) => list_of(kind.schema()),
@@ -125,6 +127,17 @@ impl Kind {
 
 fn list_of(items: Value) -> Value {
     json!({"type": "array", "items": items, "maxItems": ITEMS_MAX})
+}
+
+/// A pattern for these words in any case of letters: JSON Schema knows no flag for that.
+fn in_any_case(words: &[super::shape::Synonyms]) -> String {
+    let all = words.iter().flat_map(|(own, others)| std::iter::once(own).chain(*others));
+    let either = |letter: char| match letter.is_ascii_lowercase() {
+        true => format!("[{letter}{}]", letter.to_ascii_uppercase()),
+        false => letter.to_string(),
+    };
+    let spelled: Vec<String> = all.map(|word| word.chars().map(either).collect()).collect();
+    format!("^\\s*({})\\s*$", spelled.join("|"))
 }
 
 #[cfg(test)]
@@ -153,7 +166,8 @@ mod tests {
                 "conflicts",
                 "receipt",
                 "execution-request",
-                "assignments"
+                "assignments",
+                "ctxp"
             ]
         );
         for (name, schema) in all() {

@@ -24,6 +24,10 @@ pub fn read_toml(text: &str, into: &mut Settings) -> Result<(), Vec<Defect>> {
             super::criteria::read(value, text, &mut settings.criteria, &mut defects);
             continue;
         }
+        if key.get_ref() == "merge" {
+            super::criteria::read_merge(value, text, &mut settings.merge_verify, &mut defects);
+            continue;
+        }
         if let Err((rule, message, remedy)) = put(&mut settings, key.get_ref(), value.get_ref()) {
             defects.push(Defect::new(rule, line_of(text, key.span().start), message, remedy));
         }
@@ -42,7 +46,19 @@ fn put(
     key: &str,
     value: &DeValue<'_>,
 ) -> Result<(), (&'static str, String, String)> {
-    let given = match given_of(value) {
+    let takes_users = SETTINGS.iter().any(|setting| setting.key == key && setting.kind == SettingKind::Users);
+    let given = match value {
+        DeValue::Array(values) if takes_users => {
+            let numbers = values.iter().map(|value| match given_of(value.get_ref()) {
+                Ok(Given::Number(number)) => number,
+                // No user has it: the table says what may stand here.
+                _ => f64::NAN,
+            });
+            Ok(Given::Numbers(numbers.collect()))
+        }
+        other => given_of(other),
+    };
+    let given = match given {
         Ok(given) => given,
         // An unknown name explains more than the type of its value does; `put` tells of it below.
         Err(_) if !SETTINGS.iter().any(|setting| setting.key == key) => Given::Switch(true),
@@ -88,6 +104,7 @@ pub fn schema() -> Value {
     let mut properties = properties;
     properties.insert("agents".to_owned(), super::agents::schema());
     properties.insert("criteria".to_owned(), super::criteria::schema());
+    properties.insert("merge".to_owned(), super::criteria::merge_schema());
     json!({
         "$schema": super::schema::DIALECT,
         "title": "Settings: .ce/watchkeeper.toml",
@@ -112,6 +129,7 @@ fn schema_of(setting: &Setting) -> Value {
         }
         SettingKind::Switch => json!({"type": "boolean"}),
         SettingKind::Word(words) => json!({"enum": words}),
+        SettingKind::Users => json!({"type": "array", "items": {"type": "integer", "minimum": 0}}),
         SettingKind::Name => json!({"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$"}),
     };
     schema["description"] = format!("{}; default: {}", setting.about, setting.default).into();
@@ -230,6 +248,8 @@ mod tests {
         read_toml(&active, &mut settings).unwrap();
         // Written down, the launcher is somebody's choice; it is the same one.
         settings.agents.launcher = None;
+        // Written down it holds for reviewers too, of whom nobody asks it otherwise.
+        settings.declared_files = None;
         assert_eq!(settings, Settings::default());
         for setting in SETTINGS {
             assert!(text.contains(setting.key) && text.contains(setting.about), "{}", setting.key);

@@ -47,6 +47,21 @@ pub enum Unknown {
     KeepSilently,
 }
 
+/// A word of the protocol, and the others that mean it.
+pub type Synonyms = (&'static str, &'static [&'static str]);
+
+/// The protocol's own words.
+pub fn own_words(words: &[Synonyms]) -> Vec<&'static str> {
+    words.iter().map(|(own, _)| *own).collect()
+}
+
+/// The protocol's own word for what somebody wrote.
+pub fn understood(words: &[Synonyms], text: &str) -> Option<&'static str> {
+    let text = text.trim().to_lowercase();
+    let means = |(own, others): &&Synonyms| *own == text || others.contains(&text.as_str());
+    words.iter().find(means).map(|(own, _)| *own)
+}
+
 /// What a field may hold.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
@@ -88,6 +103,8 @@ pub enum Kind {
     Command,
     List,
     OneOf(&'static [&'static str]),
+    /// The same in any case of letters; beside each word what else is read as it.
+    Loosely(&'static [Synonyms]),
     Object(&'static Shape),
     Objects(&'static Shape),
     /// An array whose every item is of one kind.
@@ -143,6 +160,7 @@ impl Kind {
             Kind::Command => "an array of strings: a program and its arguments".to_owned(),
             Kind::List => "an array".to_owned(),
             Kind::OneOf(words) => format!("one of {}", words.join(", ")),
+            Kind::Loosely(words) => format!("one of {}", own_words(words).join(", ")),
             Kind::Object(_) | Kind::Map => "an object".to_owned(),
             Kind::Objects(_) => "an array of objects".to_owned(),
             Kind::Items(kind) => format!("an array in which each item is {}", kind.expected()),

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::model::agent::UnknownAgent;
 use crate::model::containment::plain_spelling;
+use crate::model::declared::DeclaredFiles;
 use crate::model::handoff::{Assignment, Criterion, NamedPath, Wanted};
 use crate::model::settings::SPAN_LEAST;
 use crate::model::task::RETRIES_MAX;
@@ -48,6 +49,12 @@ pub const SPEC: Shape = Shape {
             Kind::Paths,
             "files that the task will create or change, relative to the root",
         ),
+        optional("files_deleted", Kind::Paths, "files that the task will remove, relative to the root"),
+        nullable(
+            "declared_files",
+            Kind::OneOf(&DeclaredFiles::WORDS),
+            "whether an attempt that changes none of them has failed; may for reviewers, else must",
+        ),
         nullable("estimated_hours", Kind::Number { least: 0.0 }, "how long it may take a person, for people"),
         nullable("created_at", Kind::ShownTime, "when the spec was written; shown, never used"),
         nullable("timeout_seconds", SPAN, "longest attempt"),
@@ -80,6 +87,7 @@ pub const SPEC: Shape = Shape {
         nullable("heartbeat_interval_seconds", SPAN, "how often the agent should beat"),
         nullable("start_timeout_seconds", SPAN, "from the attempt's start to its first beat"),
         nullable("stuck_after_seconds", SPAN, "without progress for this long the task is shown as stuck"),
+        nullable("outbox", Kind::Text, "this attempt's own directory to write to. Ignored when dropped"),
         nullable("heartbeat_file", Kind::Text, "where to write the heartbeat. Ignored when dropped"),
         nullable("result_file", Kind::Text, "where to write the result. Ignored when dropped"),
         optional(
@@ -93,11 +101,12 @@ pub const SPEC: Shape = Shape {
 
 /// What only the watcher says; it comes back when somebody drops a published spec again.
 const SAID_BY_THE_WATCHER: &[&str] =
-    &["batch_id", "attempt", "heartbeat_file", "result_file", "previous_attempts"];
+    &["batch_id", "attempt", "outbox", "heartbeat_file", "result_file", "previous_attempts"];
 
 /// Where the agent writes, as the spec tells it.
 #[derive(Debug, Clone, Copy)]
 pub struct SpecPaths<'a> {
+    pub outbox: &'a str,
     pub heartbeat_file: &'a str,
     pub result_file: &'a str,
 }
@@ -126,12 +135,17 @@ pub fn render(
     spec.put("steps", task.steps.as_slice());
     spec.put("complexity", task.complexity.as_str());
     spec.put("files_modified", task.files_modified.as_slice());
+    if !task.files_deleted.is_empty() {
+        spec.put("files_deleted", task.files_deleted.as_slice());
+    }
+    spec.put("declared_files", task.declared_files.word());
     spec.put("estimated_hours", task.estimated_hours.map(number));
     spec.put("created_at", created_at.rfc3339());
     spec.put("timeout_seconds", number(task.limits.timeout.0));
     spec.put("batch_id", batch.to_json());
     spec.put("attempt", attempt.number());
     put_ours(&mut spec, task);
+    spec.put("outbox", paths.outbox);
     spec.put("heartbeat_file", paths.heartbeat_file);
     spec.put("result_file", paths.result_file);
     let told =
@@ -232,15 +246,17 @@ fn task_of(key: &TaskKey, object: &Map<String, Value>, settings: &Settings) -> T
     Task {
         key: key.clone(),
         kind,
+        files_deleted: paths(object, "files_deleted"),
+        declared_files: text(object, "declared_files")
+            .and_then(|word| DeclaredFiles::parse(&word))
+            .or(settings.declared_files)
+            .unwrap_or_else(|| DeclaredFiles::of_type(kind)),
         phase_name: phase_name.unwrap_or_else(|| task_id.clone()),
         task_id,
         goal: text(object, "goal").unwrap_or_default(),
         steps: texts(object, "steps"),
         complexity: text(object, "complexity").unwrap_or_else(|| "medium".to_owned()),
-        files_modified: texts(object, "files_modified")
-            .iter()
-            .map(|path| plain_spelling(path).into_owned())
-            .collect(),
+        files_modified: paths(object, "files_modified"),
         estimated_hours: object.get("estimated_hours").and_then(Value::as_f64),
         dependencies,
         stage: 1,
@@ -292,6 +308,10 @@ fn text(object: &Map<String, Value>, name: &str) -> Option<String> {
     object.get(name).and_then(Value::as_str).map(str::to_owned)
 }
 
+fn paths(object: &Map<String, Value>, name: &str) -> Vec<String> {
+    texts(object, name).iter().map(|path| plain_spelling(path).into_owned()).collect()
+}
+
 fn texts(object: &Map<String, Value>, name: &str) -> Vec<String> {
     let items = object.get(name).and_then(Value::as_array);
     items.into_iter().flatten().filter_map(|item| item.as_str().map(str::to_owned)).collect()
@@ -311,7 +331,11 @@ mod tests {
 
     fn published(task: &Task, previous: &[(Attempt, Reason)]) -> String {
         let batch = BatchId::from_number(43);
-        let paths = SpecPaths { heartbeat_file: "t/task-1.hb", result_file: "t/task-1.result.json" };
+        let paths = SpecPaths {
+            outbox: "t/outbox/1/2",
+            heartbeat_file: "t/outbox/1/2/heartbeat.json",
+            result_file: "t/outbox/1/2/result.json",
+        };
         let attempt = Attempt::FIRST.next();
         let created_at = WallTime(1_762_785_000_000);
         String::from_utf8(render(task, &batch, attempt, created_at, paths, previous)).unwrap()
@@ -337,7 +361,7 @@ mod tests {
     #[test]
     fn a_published_spec_has_the_protocols_fields_first_and_comes_back_as_the_same_task() {
         let spec = json!({
-            "task_id": "phase-1", "goal": "Build", "steps": ["a"], "files_modified": ["x.md"],
+            "task_id": "phase-1", "goal": "Build", "steps": ["a"], "files_modified": ["x.md"], "files_deleted": ["x.md"],
             "dependencies": ["0", "phase-0"], "validation_gates": ["`cargo test`", "it is nice"],
             "conflict_notes": "mind y", "agent": "shell", "command": ["true"], "max_retries": 3.0,
             "start_timeout_seconds": 7, "timeout_seconds": 0.5, "ours": {"kept": true},
