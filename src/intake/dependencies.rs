@@ -4,6 +4,7 @@
 
 use super::DEPENDENCIES_MAX;
 use super::draft::{Findings, Item, Phase, Slot, Spot};
+use super::loosely::{self, Everything};
 use super::names::{Meaning, Names};
 use super::say::quote;
 use super::value::is_none;
@@ -17,7 +18,7 @@ pub(super) fn resolve(phases: &[Phase<'_>], findings: &mut Findings) -> Vec<Vec<
     let mut seen = vec![0; phases.len()];
     let mut suggestions_left = SUGGESTIONS_MAX;
     let mut dependencies = Vec::with_capacity(phases.len());
-    for (phase, stamp) in phases.iter().zip(1..) {
+    for (own, phase) in phases.iter().enumerate() {
         let Slot::Given(items, spot) = &phase.dependencies else {
             dependencies.push(Vec::new());
             continue;
@@ -25,9 +26,10 @@ pub(super) fn resolve(phases: &[Phase<'_>], findings: &mut Findings) -> Vec<Vec<
         let mut search = Search {
             names: &names,
             phase,
+            own,
             found: Vec::new(),
             seen: &mut seen,
-            stamp,
+            stamp: own as u32 + 1,
             repeated: None,
             suggestions_left: &mut suggestions_left,
             findings,
@@ -42,6 +44,8 @@ pub(super) fn resolve(phases: &[Phase<'_>], findings: &mut Findings) -> Vec<Vec<
 struct Search<'s, 'p> {
     names: &'s Names<'p>,
     phase: &'s Phase<'p>,
+    /// Its index.
+    own: usize,
     found: Vec<usize>,
     /// By phase: the stamp of the last phase that was found to wait for it.
     seen: &'s mut [u32],
@@ -59,25 +63,54 @@ impl Search<'_, '_> {
             return;
         }
         let text = item.text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(&item.text);
+        let text = text.strip_suffix('.').unwrap_or(text);
         match self.names.exact(text) {
             Meaning::Unknown => {}
             meaning => return self.add(meaning, text, item.spot),
         }
         for piece in pieces(text) {
-            match self.names.meaning(piece) {
+            match self.meaning(piece) {
                 Meaning::Unknown => self.resolve_parts(piece, item.spot),
                 meaning => self.add(meaning, piece, item.spot),
             }
         }
     }
 
+    /// What a piece means to this phase, which may speak of all others.
+    fn meaning(&self, piece: &str) -> Meaning {
+        match self.names.meaning(piece) {
+            Meaning::Unknown => match loosely::everything(piece) {
+                Some(Everything::Others) => {
+                    let all = 0..self.seen.len();
+                    Meaning::Many(all.filter(|index| *index != self.own).collect(), "all others:")
+                }
+                Some(Everything::Previous) => Meaning::Many((0..self.own).collect(), "all before it:"),
+                Some(Everything::Last) if self.own > 0 => Meaning::Many(vec![self.own - 1], ""),
+                _ => Meaning::Unknown,
+            },
+            meaning => meaning,
+        }
+    }
+
     fn resolve_parts(&mut self, piece: &str, spot: Spot) {
-        for part in piece.split(" and ").flat_map(|part| part.split(['&', '+'])).map(str::trim) {
-            let part = part.strip_prefix("and ").unwrap_or(part);
-            if !part.is_empty() && !is_none(part) {
-                self.add(self.names.meaning(part), part, spot);
+        let parts: Vec<(&str, Meaning)> = piece
+            .split(" and ")
+            .flat_map(|part| part.split(['&', '+']))
+            .map(|part| part.trim().strip_prefix("and ").unwrap_or(part.trim()))
+            .filter(|part| !part.is_empty() && !is_none(part))
+            .map(|part| (part, self.meaning(part)))
+            .collect();
+        // "Phase 1 must be complete and merged" means Phase 1 as a whole, not in parts.
+        if parts.iter().any(|(_, meaning)| matches!(meaning, Meaning::Unknown)) {
+            let mentioned = loosely::mentioned(piece, |name| match self.names.meaning(name) {
+                Meaning::One(index) => Some(index),
+                _ => None,
+            });
+            if !mentioned.is_empty() {
+                return self.add(Meaning::Many(mentioned, ""), piece, spot);
             }
         }
+        parts.into_iter().for_each(|(part, meaning)| self.add(meaning, part, spot));
     }
 
     fn add(&mut self, meaning: Meaning, text: &str, spot: Spot) {
@@ -86,7 +119,9 @@ impl Search<'_, '_> {
             Meaning::One(index) => self.put(index),
             Meaning::Many(indexes, what) => {
                 let listed = self.names.listed(indexes.iter().copied());
-                let message = format!("Phase '{}': '{}' is taken for {what} {listed}", name(), quote(text));
+                let space = if what.is_empty() { "" } else { " " };
+                let message =
+                    format!("Phase '{}': '{}' is taken for {what}{space}{listed}", name(), quote(text));
                 self.findings.warning(spot, message);
                 indexes.into_iter().for_each(|index| self.put(index));
             }

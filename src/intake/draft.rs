@@ -6,7 +6,8 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::field::Spelling;
+use super::field::{Field, Spelling};
+use crate::model::declared::DeclaredFiles;
 use crate::model::{BatchId, Defect, Place, Settings, TaskType};
 
 /// Most defects that one refusal lists; a plan of a hundred thousand phases may have five in each.
@@ -38,6 +39,10 @@ pub(super) enum Slot<T> {
 impl<T> Slot<T> {
     pub(super) fn is_absent(&self) -> bool {
         matches!(self, Slot::Absent)
+    }
+
+    pub(super) fn take(&mut self) -> Self {
+        std::mem::replace(self, Slot::Absent)
     }
 
     pub(super) fn given(self) -> Option<T> {
@@ -81,12 +86,16 @@ pub(super) struct Rare<'a> {
     pub(super) task_id: Option<String>,
     pub(super) conflict_notes: Option<Cow<'a, str>>,
     pub(super) kind: Option<TaskType>,
+    pub(super) files_deleted: Vec<Item<'a>>,
+    pub(super) declared_files: Option<DeclaredFiles>,
     pub(super) agent: Option<Cow<'a, str>>,
     pub(super) command: Option<Vec<String>>,
     /// A line for `sh -c`.
     pub(super) shell: Option<String>,
     pub(super) limits: OwnLimits,
     pub(super) extra: Map<String, Value>,
+    /// Fields of this name below a sub-heading: with the line, and the title that they belong to.
+    pub(super) elsewhere: Vec<(Field, u32, &'a str)>,
 }
 
 /// The clocks and bounds that a phase sets for itself.
@@ -97,6 +106,19 @@ pub(super) struct OwnLimits {
     pub(super) start_timeout: Option<f64>,
     pub(super) stuck_after: Option<f64>,
     pub(super) max_retries: Option<u32>,
+}
+
+impl OwnLimits {
+    /// These, and the others where these say nothing.
+    pub(super) fn or(self, others: OwnLimits) -> OwnLimits {
+        OwnLimits {
+            timeout: self.timeout.or(others.timeout),
+            heartbeat_timeout: self.heartbeat_timeout.or(others.heartbeat_timeout),
+            start_timeout: self.start_timeout.or(others.start_timeout),
+            stuck_after: self.stuck_after.or(others.stuck_after),
+            max_retries: self.max_retries.or(others.max_retries),
+        }
+    }
 }
 
 impl<'a> Phase<'a> {

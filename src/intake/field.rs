@@ -2,6 +2,8 @@
 //!
 //! One table for both spellings of a plan: `**Estimated Hours**:` and `"estimated_hours":` are one field.
 
+use crate::model::settings::nearest;
+
 /// A field that intake understands. Everything else is extra: kept, and handed to the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
@@ -9,6 +11,8 @@ pub(super) enum Field {
     Complexity,
     EstimatedHours,
     FilesModified,
+    FilesDeleted,
+    DeclaredFiles,
     Dependencies,
     Steps,
     ValidationGates,
@@ -42,6 +46,8 @@ const SPELLINGS: &[(&str, Field)] = &[
     ("estimated_hours", Field::EstimatedHours),
     ("estimated_time", Field::EstimatedHours),
     ("files_modified", Field::FilesModified),
+    ("files_deleted", Field::FilesDeleted),
+    ("declared_files", Field::DeclaredFiles),
     ("dependencies", Field::Dependencies),
     ("depends_on", Field::Dependencies),
     ("steps", Field::Steps),
@@ -63,6 +69,117 @@ const SPELLINGS: &[(&str, Field)] = &[
     ("stuck_after", Field::StuckAfter),
 ];
 
+/// What people also call a field. A phase that has the field by its own name keeps these as extra fields.
+const SYNONYMS: &[(&str, Field)] = &[
+    ("objective", Field::Goal),
+    ("objectives", Field::Goal),
+    ("goals", Field::Goal),
+    ("purpose", Field::Goal),
+    ("aim", Field::Goal),
+    ("what", Field::Goal),
+    ("description", Field::Goal),
+    ("summary", Field::Goal),
+    ("complexity_level", Field::Complexity),
+    ("difficulty", Field::Complexity),
+    ("size", Field::Complexity),
+    ("effort", Field::EstimatedHours),
+    ("estimate", Field::EstimatedHours),
+    ("estimated_effort", Field::EstimatedHours),
+    ("estimated_duration", Field::EstimatedHours),
+    ("effort_estimate", Field::EstimatedHours),
+    ("time_estimate", Field::EstimatedHours),
+    ("duration", Field::EstimatedHours),
+    ("time", Field::EstimatedHours),
+    ("hours", Field::EstimatedHours),
+    ("est_hours", Field::EstimatedHours),
+    ("est_time", Field::EstimatedHours),
+    ("eta", Field::EstimatedHours),
+    ("depends", Field::Dependencies),
+    ("depends_upon", Field::Dependencies),
+    ("dependency", Field::Dependencies),
+    ("dependent_on", Field::Dependencies),
+    ("deps", Field::Dependencies),
+    ("blocked_by", Field::Dependencies),
+    ("prerequisite", Field::Dependencies),
+    ("prerequisites", Field::Dependencies),
+    ("requires", Field::Dependencies),
+    ("needs", Field::Dependencies),
+    ("after", Field::Dependencies),
+    ("waits_for", Field::Dependencies),
+    ("predecessors", Field::Dependencies),
+    ("tasks", Field::Steps),
+    ("subtasks", Field::Steps),
+    ("todo", Field::Steps),
+    ("actions", Field::Steps),
+    ("action_items", Field::Steps),
+    ("implementation", Field::Steps),
+    ("implementation_plan", Field::Steps),
+    ("approach", Field::Steps),
+    ("work_items", Field::Steps),
+    ("gates", Field::ValidationGates),
+    ("validation", Field::ValidationGates),
+    ("validation_criteria", Field::ValidationGates),
+    ("validation_steps", Field::ValidationGates),
+    ("verification", Field::ValidationGates),
+    ("acceptance", Field::ValidationGates),
+    ("acceptance_criteria", Field::ValidationGates),
+    ("success_criteria", Field::ValidationGates),
+    ("exit_criteria", Field::ValidationGates),
+    ("completion_criteria", Field::ValidationGates),
+    ("quality_gates", Field::ValidationGates),
+    ("definition_of_done", Field::ValidationGates),
+    ("done_when", Field::ValidationGates),
+];
+
+/// Words that stand beside `files` in a name for the files that a phase writes: `Files to Create/Modify`.
+const FILE_WORDS: &[&str] = &[
+    "to",
+    "be",
+    "or",
+    "and",
+    "create",
+    "created",
+    "modify",
+    "modified",
+    "change",
+    "changed",
+    "changes",
+    "edit",
+    "edited",
+    "touch",
+    "touched",
+    "update",
+    "updated",
+    "add",
+    "added",
+    "affected",
+    "new",
+    "target",
+    "output",
+    "involved",
+    "key",
+    "impacted",
+    "scope",
+    "in",
+    "list",
+    "write",
+    "written",
+    "deliverable",
+];
+
+/// Titles of a sub-heading under which the phase's own fields stand.
+const OWN_FIELDS: &[&str] = &[
+    "details",
+    "phase_details",
+    "overview",
+    "metadata",
+    "info",
+    "information",
+    "properties",
+    "fields",
+    "at_a_glance",
+];
+
 /// Names in JSON that are not a field's: what a phase is called, and what stands beside the phases.
 const OTHER_NAMES: &[&str] =
     &["phase_name", "name", "title", "task_id", "id", "key", "phase", "batch_id", "phases", "tasks"];
@@ -79,6 +196,14 @@ impl Spelling {
         Spelling(position.unwrap_or(0) as u8)
     }
 
+    /// Of a field that goes by another name.
+    pub(super) fn of_synonym(name: &str, field: Field) -> Spelling {
+        let mut buffer = [0; NAME_BYTES_MAX];
+        let name = folded(name, &mut buffer);
+        let position = all_names().position(|known| Some(known) == name);
+        position.map_or_else(|| Spelling::of(field.word()), |position| Spelling(position as u8))
+    }
+
     pub(super) fn word(self) -> &'static str {
         all_names().nth(self.0.into()).unwrap_or("")
     }
@@ -86,16 +211,47 @@ impl Spelling {
 
 fn all_names() -> impl Iterator<Item = &'static str> {
     let fields = SPELLINGS.iter().map(|(name, _)| *name);
-    fields.chain(OTHER_NAMES.iter().copied()).chain(PLAN_SETTINGS.iter().copied())
+    let synonyms = SYNONYMS.iter().map(|(name, _)| *name);
+    fields.chain(OTHER_NAMES.iter().copied()).chain(PLAN_SETTINGS.iter().copied()).chain(synonyms)
+}
+
+/// A field, and whether the name that was used for it is its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Meant {
+    pub(super) field: Field,
+    pub(super) is_synonym: bool,
 }
 
 impl Field {
+    /// The five that every phase has.
+    pub(super) const REQUIRED: [Field; 5] =
+        [Field::Goal, Field::Complexity, Field::EstimatedHours, Field::FilesModified, Field::Dependencies];
+
+    /// The field that a name means, by its own name or by what people also call it.
+    pub(super) fn meant(name: &str) -> Option<Meant> {
+        let mut buffer = [0; NAME_BYTES_MAX];
+        let name = folded(super::value::without_remark(name), &mut buffer)?;
+        if let Some((_, field)) = SPELLINGS.iter().find(|(known, _)| *known == name) {
+            return Some(Meant { field: *field, is_synonym: false });
+        }
+        let synonym = SYNONYMS.iter().find(|(known, _)| *known == name).map(|(_, field)| *field);
+        let field = synonym.or_else(|| names_files(name).then_some(Field::FilesModified))?;
+        Some(Meant { field, is_synonym: true })
+    }
+
     /// The field of this name in any spelling, with the spelling that places use.
     pub(super) fn named(name: &str) -> Option<(Field, Spelling)> {
         let mut buffer = [0; NAME_BYTES_MAX];
         let name = folded(name, &mut buffer)?;
         let position = SPELLINGS.iter().position(|(known, _)| *known == name)?;
         Some((SPELLINGS[position].1, Spelling(position as u8)))
+    }
+
+    /// Is this nearly the name of a field that every phase has?
+    pub(super) fn is_nearly_one(name: &str) -> bool {
+        let mut buffer = [0; NAME_BYTES_MAX];
+        let name = folded(name, &mut buffer).filter(|name| name.len() > 3);
+        name.is_some_and(|name| nearest(name, Field::REQUIRED.iter().map(|field| field.word())).is_some())
     }
 
     /// As messages call it.
@@ -105,7 +261,7 @@ impl Field {
 
     pub(super) fn shape(self) -> Shape {
         match self {
-            Field::FilesModified | Field::Dependencies | Field::Command => Shape::Names,
+            Field::FilesModified | Field::FilesDeleted | Field::Dependencies | Field::Command => Shape::Names,
             Field::Steps | Field::ValidationGates => Shape::Sentences,
             _ => Shape::Text,
         }
@@ -122,6 +278,7 @@ pub(super) const PLAN_SETTINGS: &[&str] = &[
     "parallel_limit",
     "require",
     "on_file_conflict",
+    "declared_files",
     "max_retries",
     "timeout_seconds",
     "stage_timeout_seconds",
@@ -137,6 +294,28 @@ pub(super) fn plan_setting(name: &str) -> Option<&'static str> {
     let mut buffer = [0; NAME_BYTES_MAX];
     let name = folded(name, &mut buffer)?;
     PLAN_SETTINGS.iter().copied().find(|key| *key == name || key.strip_suffix("_seconds") == Some(name))
+}
+
+/// `files_to_create_or_modify`
+fn names_files(name: &str) -> bool {
+    let mut words = name.split('_').filter(|word| !word.is_empty());
+    let is_files = |word: &str| matches!(word, "file" | "files");
+    name.split('_').any(is_files) && words.all(|word| is_files(word) || FILE_WORDS.contains(&word))
+}
+
+/// Does a sub-heading of this title hold the phase's own fields?
+pub(super) fn holds_own_fields(title: &str) -> bool {
+    let mut buffer = [0; NAME_BYTES_MAX];
+    folded(title, &mut buffer).is_some_and(|title| OWN_FIELDS.contains(&title))
+}
+
+/// Does a section of this title, before the first phase, hold settings of the batch?
+pub(super) fn holds_settings(title: &str) -> bool {
+    let mut buffer = [0; NAME_BYTES_MAX];
+    folded(title, &mut buffer).is_some_and(|title| {
+        let mut words = title.split('_');
+        words.any(|word| matches!(word, "settings" | "configuration" | "config" | "metadata" | "limits"))
+    })
 }
 
 /// Does this name the batch's id?
@@ -156,7 +335,7 @@ fn folded<'b>(name: &str, buffer: &'b mut [u8; NAME_BYTES_MAX]) -> Option<&'b st
     }
     for (slot, byte) in buffer.iter_mut().zip(name.bytes()) {
         *slot = match byte {
-            b' ' | b'-' | b'_' => b'_',
+            b' ' | b'-' | b'_' | b'/' | b'&' => b'_',
             byte if byte.is_ascii_alphabetic() => byte.to_ascii_lowercase(),
             _ => return None,
         };

@@ -7,12 +7,15 @@
 mod dependencies;
 mod draft;
 mod field;
+mod file_names;
 mod handoff;
+mod loosely;
 mod markdown;
 mod names;
 mod plan_json;
 mod say;
 mod settle;
+mod span;
 mod surroundings;
 mod value;
 

@@ -2,12 +2,13 @@
 //!
 //! The seed's words are kept where it gives them.
 
-use super::draft::{Findings, Spot};
+use super::draft::{Findings, Phase, Spot};
 use super::field::Field;
 use super::value::SPAN_MAX;
 use crate::format::is_invisible;
+use crate::model::declared::DeclaredFiles;
 use crate::model::id::IdDefect;
-use crate::model::settings::{Given, SPAN_LEAST};
+use crate::model::settings::{Given, SPAN_LEAST, nearest};
 use crate::model::task::RETRIES_MAX;
 use crate::model::{Settings, TaskType};
 
@@ -24,12 +25,46 @@ pub(super) fn quote(text: &str) -> String {
     quoted
 }
 
-pub(super) fn no_phases(findings: &mut Findings, first_heading: Option<(u32, &str)>) {
-    let (spot, found) = match first_heading {
-        Some((line, title)) => (Spot::Line(line), format!("the first heading is '{}'; ", quote(title))),
-        None => (Spot::File, "there is no heading; ".to_owned()),
+/// What a text without phases has instead of them.
+#[derive(Debug, Default)]
+pub(super) struct Unheaded<'a> {
+    first: Option<(u32, &'a str)>,
+    /// `Step 1: …`, with the word that it counts by; none for `1. …`.
+    counted: Option<(u32, &'a str, &'a str)>,
+    /// The head of a table whose columns are fields.
+    pub(super) table: Option<u32>,
+}
+
+impl<'a> Unheaded<'a> {
+    pub(super) fn heading(&mut self, line: u32, title: &'a str, counts_by: Option<&'a str>) {
+        self.first.get_or_insert((line, title));
+        if let Some(word) = counts_by {
+            self.counted.get_or_insert((line, title, word));
+        }
+    }
+}
+
+pub(super) fn no_phases(findings: &mut Findings, instead: &Unheaded<'_>) {
+    let example = "head each phase like this: ### Phase 1: Build Foundation";
+    let (spot, remedy) = match (instead.counted, instead.table, instead.first) {
+        (Some((line, title, "")), ..) => {
+            (Spot::Line(line), format!("'{}' looks like one; {example}", quote(title)))
+        }
+        (Some((line, title, word)), ..) => {
+            let title = quote(title);
+            let remedy =
+                format!("'{title}' looks like one: write Phase for {word}, there and under Dependencies");
+            (Spot::Line(line), remedy)
+        }
+        (None, Some(line), _) => {
+            let remedy = format!("this table seems to list them; {example}, with its fields below it");
+            (Spot::Line(line), remedy)
+        }
+        (None, None, Some((line, title))) => {
+            (Spot::Line(line), format!("the first heading is '{}'; {example}", quote(title)))
+        }
+        (None, None, None) => (Spot::File, format!("there is no heading; {example}")),
     };
-    let remedy = format!("{found}head each phase like this: ### Phase 1: Build Foundation");
     findings.defect(spot, "no_phases", "No phases found in plan".to_owned(), remedy);
 }
 
@@ -43,15 +78,34 @@ pub(super) fn too_many_tasks(findings: &mut Findings, spot: Spot) {
     findings.defect(spot, "too_many_tasks", message, "split the plan into several batches");
 }
 
-pub(super) fn missing_field(findings: &mut Findings, spot: Spot, name: &str, field: Field) {
-    let message = format!("Phase '{}' missing '{}' field", quote(name), field.word());
+pub(super) fn missing_field(findings: &mut Findings, phase: &Phase<'_>, field: Field) {
+    let message = format!("Phase '{}' missing '{}' field", quote(phase.name()), field.word());
+    if let Some(remedy) = instead_of(phase, field) {
+        return findings.defect(phase.spot, "missing_field", message, remedy);
+    }
     let example = match field {
         Field::Goal => "say what the phase is to achieve",
         Field::Complexity => "add it, for example: low, medium or high",
         Field::EstimatedHours => "add it, for example: 1.5",
         _ => "add it; None is a valid value",
     };
-    findings.defect(spot, "missing_field", message, example);
+    findings.defect(phase.spot, "missing_field", message, example);
+}
+
+/// What the phase has that may be meant for a field: one below a sub-heading, or one with a name like it.
+fn instead_of(phase: &Phase<'_>, field: Field) -> Option<String> {
+    let rare = phase.rare()?;
+    if let Some((_, line, title)) = rare.elsewhere.iter().find(|(found, ..)| *found == field) {
+        let title = quote(title);
+        return Some(format!(
+            "the one on line {line} belongs to the heading '{title}'; move it above that heading"
+        ));
+    }
+    let folded = |name: &String| name.to_lowercase().replace([' ', '-'], "_");
+    let names: Vec<(String, &String)> = rare.extra.keys().map(|name| (folded(name), name)).collect();
+    let near = nearest(field.word(), names.iter().map(|(folded, _)| folded.as_str()))?;
+    let (_, name) = names.iter().find(|(folded, _)| folded == near)?;
+    Some(format!("'{}' looks like it; write {}", quote(name), field.word()))
 }
 
 pub(super) fn given_twice(findings: &mut Findings, spot: Spot, name: &str, field: Field) {
@@ -66,6 +120,22 @@ pub(super) fn bad_hours(findings: &mut Findings, spot: Spot, name: &str, value: 
         quote(value)
     );
     findings.defect(spot, "bad_estimated_hours", message, "write a number, for example 8 or 0.5");
+}
+
+/// The policy on declared files that a phase names; nothing where there is none of that name.
+pub(super) fn declared_files(
+    findings: &mut Findings,
+    spot: Spot,
+    name: &str,
+    value: &str,
+) -> Option<DeclaredFiles> {
+    let policy = DeclaredFiles::parse(value.trim());
+    if policy.is_none() {
+        let message = format!("Phase '{}': declared_files '{}' is not known", quote(name), quote(value));
+        let remedy = "write must (they have to be changed) or may";
+        findings.defect(spot, "unknown_declared_files", message, remedy);
+    }
+    policy
 }
 
 pub(super) fn unknown_type(findings: &mut Findings, spot: Spot, name: &str, value: &str) {
@@ -121,6 +191,11 @@ pub(super) fn bad_batch_id(findings: &mut Findings, spot: Spot, value: &str, def
 pub(super) fn unknown_field(findings: &mut Findings, spot: Spot, name: &str) {
     let message = format!("{}: unknown field '{}' is kept for the agent", findings.place(spot), quote(name));
     findings.warning(spot, message);
+}
+
+/// Whether a value is one that this setting can have.
+pub(super) fn is_setting(key: &'static str, given: Given) -> bool {
+    Settings::default().put(key, given).is_ok()
 }
 
 /// Applies a setting that the plan gives for its batch. Evidence can be demanded by a plan, not waived.

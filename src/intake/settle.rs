@@ -3,6 +3,7 @@
 //! Checks first and all of them, so that a refusal tells everything; only a sound draft becomes tasks.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use super::draft::{Draft, Findings, Item, Phase, Slot};
 use super::field::Field;
@@ -11,10 +12,13 @@ use super::{FILES_MAX, Plan, dependencies, value};
 use crate::format::spec::NO_LINE_REMEDY;
 use crate::graph;
 use crate::model::batch::FileConflict;
+use crate::model::declared::{DeclaredFiles, is_pattern, overlap};
 use crate::model::{Gate, Limits, OnFileConflict, Seconds, Settings, Task, TaskKey, containment};
 
 /// How many labels of a cycle are told; the rest is counted.
 const CYCLE_LABELS_MAX: usize = 2_000;
+/// How often a declared file is held against a pattern: some tens of milliseconds.
+const COMPARISONS_MAX: usize = 100_000;
 
 /// Makes a plan of the draft, or leaves the reasons in the findings.
 pub(super) fn settle(draft: Draft<'_>, findings: &mut Findings) -> Option<Plan> {
@@ -42,7 +46,8 @@ pub(super) fn settle(draft: Draft<'_>, findings: &mut Findings) -> Option<Plan> 
         let needs = dependencies[index].iter().map(|&needed| keys[needed].clone()).collect();
         let limits = limits_of(&phase, &settings, findings);
         let (spot, name) = (phase.spot, phase.name().to_owned());
-        let mut task = task_of(phase, keys[index].clone(), needs, order.stages[index], limits);
+        let mut task =
+            task_of(phase, keys[index].clone(), needs, order.stages[index], limits, settings.declared_files);
         // An agent that nobody knows was told of above.
         task.crew = settings.agents.crew_of(&task).ok().flatten();
         if let Some(agent) = settings.agents.without_line(&task) {
@@ -103,7 +108,7 @@ fn check_required(phase: &Phase<'_>, findings: &mut Findings) {
     ];
     for (field, is_absent) in required {
         if is_absent {
-            say::missing_field(findings, phase.spot, phase.name(), field);
+            say::missing_field(findings, phase, field);
         }
     }
     for (field, slot) in [(Field::Goal, &phase.goal), (Field::Complexity, &phase.complexity)] {
@@ -153,6 +158,13 @@ fn check_files(phase: &Phase<'_>, findings: &mut Findings) {
         return;
     }
     for file in files {
+        if value::is_open(&file.text) || value::is_about_files(&file.text) {
+            let name = quote(phase.name());
+            let message = format!("Phase '{name}': files_modified '{}' names no file", quote(&file.text));
+            let remedy = "name each file, a directory (`src/`) or a pattern (`src/**/*.rs`), or write None";
+            findings.defect(file.spot, "path_not_contained", message, remedy);
+            continue;
+        }
         if let Err(rule) = containment::check_path(&file.text) {
             let message =
                 format!("Phase '{}': files_modified '{}' {rule}", quote(phase.name()), quote(&file.text));
@@ -203,12 +215,31 @@ fn file_conflicts(
             files.iter().map(move |file| (index, containment::plain_spelling(&file.text)))
         })
         .collect();
-    let files = spellings.iter().map(|(index, file)| (*index, file.as_ref()));
+    let within = places_around(&spellings);
+    let files = within.iter().map(|(index, file)| (*index, *file));
     let shared = graph::file_conflicts(dependencies, order, files);
     for conflict in &shared {
         say_conflict(conflict, phases, settings.on_file_conflict, findings);
     }
     shared.into_iter().map(|shared| (shared.file.to_owned(), shared.tasks)).collect()
+}
+
+/// Everything that is declared, and once more under the name of each declared directory or pattern that it lies in.
+fn places_around<'f>(declared: &'f [(usize, Cow<'_, str>)]) -> Vec<(usize, &'f str)> {
+    let names: HashSet<&str> = declared.iter().map(|(_, file)| file.as_ref()).collect();
+    let mut patterns: Vec<&str> = names.iter().copied().filter(|name| is_pattern(name)).collect();
+    patterns.sort_unstable();
+    // Beyond that the watcher finds out as they come.
+    patterns.truncate(COMPARISONS_MAX / declared.len().max(1));
+    let mut places = Vec::with_capacity(declared.len());
+    for (index, file) in declared {
+        places.push((*index, file.as_ref()));
+        let outer = file.match_indices('/').filter_map(|(at, _)| names.get(&file[..at]));
+        places.extend(outer.map(|outer| (*index, *outer)));
+        let meets = patterns.iter().filter(|pattern| *pattern != file && overlap(pattern, file));
+        places.extend(meets.map(|pattern| (*index, *pattern)));
+    }
+    places
 }
 
 /// In the seed's words: `Phase 2a and Phase 2b both modify .ce/config.yml`.
@@ -293,16 +324,21 @@ fn task_of(
     dependencies: Vec<TaskKey>,
     stage: u32,
     limits: Limits,
+    policy: Option<DeclaredFiles>,
 ) -> Task {
     let rare = phase.take_rare();
     let label = &phase.label;
+    let kind = rare.kind.unwrap_or_else(|| value::task_type_of(&phase.title));
+    let plain = |item: Item<'_>| containment::plain_spelling(&item.text).into_owned();
     Task {
         task_id: rare.task_id.unwrap_or_else(|| ["phase-", label].concat()),
         phase_name: match phase.title.is_empty() {
             true => ["Phase ", label].concat(),
             false => ["Phase ", label, ": ", &phase.title].concat(),
         },
-        kind: rare.kind.unwrap_or_else(|| value::task_type_of(&phase.title)),
+        kind,
+        files_deleted: rare.files_deleted.into_iter().map(plain).collect(),
+        declared_files: rare.declared_files.or(policy).unwrap_or_else(|| DeclaredFiles::of_type(kind)),
         key,
         goal: phase.goal.given().map(trimmed).unwrap_or_default(),
         steps: phase.steps.into_iter().map(Cow::into_owned).collect(),
@@ -347,7 +383,7 @@ fn file_list(files: Slot<Vec<Item<'_>>>) -> Vec<String> {
         }
         return list;
     }
-    let mut known = std::collections::HashSet::with_capacity(files.len());
+    let mut known = HashSet::with_capacity(files.len());
     for file in files {
         let spelling = containment::plain_spelling(&file.text).into_owned();
         if known.insert(spelling.clone()) {

@@ -31,6 +31,11 @@ pub trait Surroundings {
     /// that agents inherit. Yes where that cannot be known.
     fn has_program(&self, name: &str, path: Option<&str>) -> bool;
 
+    /// Whether we may make something in a directory. Yes where that cannot be known.
+    fn may_write(&self, _dir: &Path) -> bool {
+        true
+    }
+
     /// The directory that holds the bus and its settings.
     fn bus_home(&self) -> PathBuf;
 

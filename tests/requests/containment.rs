@@ -95,3 +95,10 @@ fn a_twin_of_the_bus_or_of_the_books_is_no_output() {
     refused(&request("/project/.CE/x"), "bad_workspace", "inside the bus");
     assert_eq!(defects(&with_output("/project", "outputs/logs/x")), []);
 }
+
+#[test]
+fn a_workspace_on_which_nothing_can_be_written_is_a_defect_of_the_request() {
+    for unwritable in ["/read-only/ws", "/read-only/new"] {
+        refused(&request(unwritable), "workspace_unwritable", "nothing can be written in /read-only");
+    }
+}

@@ -41,6 +41,7 @@ impl Machine {
         machine.directory("/project", ANN, 0o755).directory("/project/.ce", ANN, 0o755);
         machine.directory("/others", OTHER, 0o755).directory("/others/ws", OTHER, 0o755);
         machine.directory("/open", ANN, 0o777).directory("/open/ws", ANN, 0o777);
+        machine.directory("/read-only", ANN, 0o755).directory("/read-only/ws", ANN, 0o755);
         machine.directory("/locked", ANN, 0o555).file("/tmp/orchestration/file", "");
         machine.directory("/tmp/orchestration", ANN, 0o755).directory(
             "/tmp/orchestration/codebase",
@@ -169,6 +170,10 @@ impl Surroundings for Machine {
             None if name == "tmux" => !self.lacks_tmux,
             None => !matches!(name, "tool" | "absent"),
         }
+    }
+
+    fn may_write(&self, dir: &Path) -> bool {
+        !dir.starts_with("/read-only")
     }
 
     fn bus_home(&self) -> PathBuf {

@@ -126,10 +126,35 @@ fn judge_start(agent: &AgentSettings, place: &str, reading: &mut Reading<'_>) {
         let remedy = "install it, or give its full path in the agent's command";
         reading.report.refuse("program_missing", place, message, remedy);
     }
+    if let Some(missing) =
+        agent.command.first().and_then(|program| missing_interpreter(program, own, reading))
+    {
+        let message = format!("the agent's program {missing}, which is not there");
+        let remedy = "install it, or correct the first line of the program";
+        reading.report.refuse("interpreter_missing", place, message, remedy);
+    }
     if launcher.is_some_and(|launcher| launcher == TMUX) && !reading.around.has_program(TMUX, None) {
         let message = "the agent is to be started in tmux, and there is no program 'tmux' in PATH";
         reading.report.refuse("launcher_missing", place, message, "install it, or take the launcher process");
     }
+}
+
+/// What the first line of a script asks for and nobody has: `#!/usr/bin/python9`, `#!/usr/bin/env node`.
+fn missing_interpreter(program: &str, path: Option<&str>, reading: &Reading<'_>) -> Option<String> {
+    let text = Path::new(program).is_absolute().then(|| reading.around.beginning(Path::new(program)))??;
+    let line = text.strip_prefix("#!")?.lines().next()?;
+    let mut words = line.split_whitespace();
+    let interpreter = words.next()?;
+    let told = || format!("is a script of {:?}", shortened(line.trim()));
+    if !Path::new(interpreter).is_absolute() {
+        return None;
+    }
+    if reading.around.entry(Path::new(interpreter)).is_none() {
+        return Some(told());
+    }
+    let is_env = Path::new(interpreter).file_name().is_some_and(|name| name == "env");
+    let named = words.find(|word| !word.starts_with('-') && !word.contains('=')).filter(|_| is_env)?;
+    (!named.contains('/') && !reading.around.has_program(named, path)).then(told)
 }
 
 /// A directory's defects, at the field that names it.

@@ -62,7 +62,7 @@ fn own_check(fields: &Map<String, Value>, place: &str, reading: &mut Reading<'_>
 }
 
 /// Program and arguments, or one line as a shell reads it.
-fn command_of(value: &Value, place: &str, reading: &mut Reading<'_>) -> Option<Vec<String>> {
+pub(super) fn command_of(value: &Value, place: &str, reading: &mut Reading<'_>) -> Option<Vec<String>> {
     match value {
         Value::String(line) if line.contains('\0') => {
             let message = "contains a NUL character, which no command can have";

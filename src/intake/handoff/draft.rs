@@ -24,6 +24,8 @@ pub(super) struct Draft {
     pub(super) parallel_limit: Option<u32>,
     pub(super) overall_timeout: Option<Seconds>,
     pub(super) max_retries: Option<u32>,
+    /// Whether the client asks for further tries, also after a timeout.
+    pub(super) asks_for_retries: bool,
     /// Of the whole.
     pub(super) checks: Vec<Criterion>,
     pub(super) required_artifacts: Vec<String>,

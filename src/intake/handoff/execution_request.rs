@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::draft::{Draft, TaskDraft};
 use super::{Reading, choose, criteria, dependencies, inputs, outputs, span, text, workspace};
 use crate::format::{join, shortened};
-use crate::model::handoff::{ConflictResolution, Dialect, MergeKind, MergeStrategy, MergeValidation};
+use crate::model::handoff::{Check, ConflictResolution, Dialect, MergeKind, MergeStrategy, MergeValidation};
 use crate::model::{BatchId, agent::ResourceLimits};
 
 pub(super) fn read(top: &Map<String, Value>, reading: &mut Reading<'_>) -> Draft {
@@ -43,6 +43,7 @@ pub(super) fn read(top: &Map<String, Value>, reading: &mut Reading<'_>) -> Draft
         request_timestamp: text(top, "request_timestamp").map(str::to_owned),
         parallel_limit: count("parallel_limit"),
         overall_timeout: span(options, "overall_timeout"),
+        asks_for_retries: switch("retry_on_failure") == Some(true) || max_retries.is_some(),
         max_retries: if switch("retry_on_failure") == Some(false) { Some(0) } else { max_retries },
         checks: Vec::new(),
         required_artifacts: Vec::new(),
@@ -105,6 +106,17 @@ fn read_merge(value: Option<&Value>, tasks: &[TaskDraft], reading: &mut Reading<
             schema_validation: is_wanted("schema_validation"),
         },
         priority: read_priority(fields.get("priority"), tasks, reading),
+        verify: read_verify(fields.get("validation"), reading),
+    }
+}
+
+/// The command of the request, or else that of the settings.
+fn read_verify(validation: Option<&Value>, reading: &mut Reading<'_>) -> Option<Check> {
+    let own = validation.and_then(|validation| validation.get("command"));
+    let place = "merge_strategy.validation.command";
+    match own.and_then(|own| criteria::command_of(own, place, reading)) {
+        Some(command) => Some(Check { command, value: None, from_request: true }),
+        None => reading.settings.merge_verify.clone(),
     }
 }
 

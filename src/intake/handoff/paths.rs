@@ -24,6 +24,8 @@ const BOOKKEEPING: &[&str] = &[
     "conflicts.json",
     "receipt.json",
     ".wk-lock",
+    ".wk-conflicts",
+    ".wk-merged",
 ];
 /// The folder of a workspace that the seed's example also writes without it.
 const OUTPUTS: &str = "outputs";

@@ -15,6 +15,7 @@ use crate::intake::say::quote;
 use crate::intake::{DEPENDENCIES_MAX, Plan, value};
 use crate::model::agent::{Crew, EXTERNAL, OWN_COMMAND, PROCESS};
 use crate::model::batch::FileConflict;
+use crate::model::declared::DeclaredFiles;
 use crate::model::handoff::{Assignment, Criterion, Handoff, NamedPath};
 use crate::model::{Limits, Seconds, Settings, Task, TaskKey, TaskType};
 
@@ -156,7 +157,9 @@ fn plan_of(
     let file_conflicts =
         conflicts.into_iter().map(|(file, tasks)| FileConflict { file, tasks: of_keys(&tasks) }).collect();
     let (mut tasks, mut commands) = (Vec::with_capacity(keys.len()), Vec::with_capacity(keys.len()));
-    let shared = Assignment { env: draft.env, limits: draft.limits, ..Assignment::default() };
+    let timeout_is_final = !draft.asks_for_retries;
+    let shared =
+        Assignment { env: draft.env, limits: draft.limits, timeout_is_final, ..Assignment::default() };
     for (index, mut draft) in draft.tasks.into_iter().enumerate() {
         let chosen = draft.agent.take()?;
         let place = Position {
@@ -288,9 +291,12 @@ fn task_of(
 ) -> Task {
     let first = draft.goal.lines().next().unwrap_or_default().replace(is_invisible, " ");
     let title: String = first.chars().take(TITLE_MAX).collect();
+    let kind = kind_of(&draft.agent_name);
     Task {
         task_id: draft.name.clone(),
-        kind: kind_of(&draft.agent_name),
+        kind,
+        declared_files: settings.declared_files.unwrap_or_else(|| DeclaredFiles::of_type(kind)),
+        files_deleted: Vec::new(),
         // The part before the colon is the label.
         phase_name: format!("{}: {}", draft.name, title.trim()),
         goal: draft.goal.clone(),

@@ -36,6 +36,13 @@ pub(super) fn read(text: &str, place: &str, reading: &mut Reading<'_>) -> Option
         reading.report.refuse("bad_workspace", place, message, remedy);
         return Some(path);
     }
+    // The batch makes it, or works in it.
+    let made_in = if around.entry(&path).is_some() { Some(path.as_path()) } else { path.parent() };
+    if let Some(dir) = made_in.filter(|dir| !around.may_write(dir)) {
+        let message = format!("{:?}: nothing can be written in {}", shortened(text), dir.display());
+        let remedy = "choose another place, or let yourself write there";
+        reading.report.refuse("workspace_unwritable", place, message, remedy);
+    }
     occupied::judge(&path, place, reading);
     if around.entry(&path).is_some_and(|entry| entry.mode & 0o002 != 0) {
         reading.report.warn(place, "everybody may write there; other users can change what agents made");

@@ -15,7 +15,7 @@ const GATES_PLACEHOLDER: &str = "[checkboxes]";
 /// Puts a finished field into its phase.
 pub(super) fn fill<'a>(phase: &mut Phase<'a>, open: OpenField<'a>, findings: &mut Findings) {
     match open.owner {
-        Owner::Known(field) => fill_known(phase, field, open, findings),
+        Owner::Known(field) | Owner::Synonym(field, _) => fill_known(phase, field, open, findings),
         Owner::Extra(name) => fill_extra(phase, name, open),
     }
 }
@@ -35,11 +35,20 @@ fn fill_known<'a>(phase: &mut Phase<'a>, field: Field, open: OpenField<'a>, find
                 }
             };
         }
-        Field::FilesModified => phase.files_modified = Slot::Given(file_names(open), spot),
+        Field::FilesModified => match &mut phase.files_modified {
+            // "Files Created" stands beside "Files Modified".
+            Slot::Given(files, _) => files.extend(file_names(open)),
+            slot => *slot = Slot::Given(file_names(open), spot),
+        },
+        Field::FilesDeleted => phase.rare_mut().files_deleted = file_names(open),
+        Field::DeclaredFiles => {
+            let text = word(open);
+            phase.rare_mut().declared_files = say::declared_files(findings, spot, phase.name(), &text);
+        }
         Field::Dependencies => phase.dependencies = Slot::Given(names(open), spot),
         Field::Steps => phase.steps = sentences(open),
         Field::ValidationGates => {
-            phase.validation_gates = sentences(open);
+            phase.validation_gates.extend(sentences(open));
             phase.validation_gates.retain(|gate| gate != GATES_PLACEHOLDER && !value::is_none(gate));
         }
         Field::ConflictNotes => phase.rare_mut().conflict_notes = Some(paragraph(open)),

@@ -1,31 +1,33 @@
 //! Reads plans in Markdown, as people and models write them: headings of any level, fields in bold, lists.
 //!
-//! One walk over the lines. It decides what belongs to which phase and field; what a line is says `line`,
-//! how a value goes on over several lines says `open`, what it means says `fill`. Blocks of code and
-//! comments never make a phase.
+//! One walk over the lines. It decides what belongs to which phase; what belongs to which field of it says
+//! `body`, what a line is says `line`, how a value goes on over several lines says `open`, what it means says
+//! `fill`. Blocks of code and comments never make a phase.
 
+mod body;
 mod fill;
 mod line;
 mod open;
 mod preamble;
+mod restated;
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::intake::TASKS_MAX;
 use crate::intake::draft::{Draft, Findings, Phase, Slot, Spot};
 use crate::intake::field::Field;
 use crate::intake::{say, value};
 use crate::model::Settings;
+use body::{Body, Told};
 use line::{Fence, Line, PhaseHeading};
-use open::{OpenField, Owner};
 use preamble::Preamble;
 
 /// Reads the text, which has passed as UTF-8 and lost its byte order mark.
 pub(super) fn read<'a>(text: &'a str, settings: &Settings, findings: &mut Findings) -> Draft<'a> {
     let mut walk = Walk::new(settings.clone(), findings);
     let mut lines = text.lines().zip(1..).peekable();
-    walk.preamble.skip_front_matter(&mut lines, walk.findings);
+    walk.preamble.skip_front_matter(&mut lines, walk.told.findings);
     while let Some((raw, number)) = lines.next() {
         let line = Line::new(number, raw);
         let below = lines.peek().map_or("", |(raw, _)| *raw);
@@ -59,35 +61,46 @@ enum Verbatim {
     Comment(u32),
 }
 
+/// Bold lines that head a phase stand below every heading.
+const BOLD_LEVEL: usize = 7;
+
 struct Walk<'a, 'f> {
-    findings: &'f mut Findings,
+    told: Told<'a, 'f>,
     preamble: Preamble,
     phases: Vec<Phase<'a>>,
-    /// The level of the current phase's heading; `None` outside of phases.
-    level: Option<usize>,
-    /// Which fields the current phase has.
-    seen: u32,
-    open: Option<OpenField<'a>>,
+    /// By label: the first phase of it, and which section it stands in.
+    by_label: HashMap<Cow<'a, str>, (usize, Section)>,
+    /// The numbers of phases such as 2a and 2b.
+    groups: HashSet<String>,
+    has_headed_phase: bool,
+    body: Option<Body<'a>>,
+    /// Counts the headings that are no phase's.
+    section: u32,
+    section_title: Option<&'a str>,
     verbatim: Option<Verbatim>,
     /// The first phase heading that the current stretch hides.
     hidden: Option<u32>,
-    unknown: HashSet<&'a str>,
-    first_heading: Option<(u32, &'a str)>,
+    unheaded: say::Unheaded<'a>,
 }
+
+/// Where a phase stands: below which heading, and whether it is headed by a bold line.
+type Section = (u32, bool);
 
 impl<'a, 'f> Walk<'a, 'f> {
     fn new(settings: Settings, findings: &'f mut Findings) -> Self {
         Walk {
-            findings,
+            told: Told::new(findings),
             preamble: Preamble::new(settings),
             phases: Vec::new(),
-            level: None,
-            seen: 0,
-            open: None,
+            by_label: HashMap::new(),
+            groups: HashSet::new(),
+            has_headed_phase: false,
+            body: None,
+            section: 0,
+            section_title: None,
             verbatim: None,
             hidden: None,
-            unknown: HashSet::new(),
-            first_heading: None,
+            unheaded: say::Unheaded::default(),
         }
     }
 
@@ -97,14 +110,14 @@ impl<'a, 'f> Walk<'a, 'f> {
             return Step::Next;
         }
         if line.text.is_empty() {
-            if let Some(open) = &mut self.open {
+            if let Some(open) = self.open() {
                 open.blank();
             }
             return Step::Next;
         }
         if let Some(fence) = Fence::opened_by(&line) {
             self.verbatim = Some(Verbatim::Code(fence, line.number));
-            if let Some(open) = &mut self.open {
+            if let Some(open) = self.open() {
                 open.fence(&line);
             }
             return Step::Next;
@@ -128,16 +141,46 @@ impl<'a, 'f> Walk<'a, 'f> {
                 other => other,
             };
         }
+        if self.may_be_headed_in_bold()
+            && let Some(title) = line::bold_heading(line.text)
+        {
+            return self.heading(line.number, BOLD_LEVEL, title);
+        }
         if line::is_rule(line.text) {
             self.close();
             return Step::Next;
         }
-        match self.level {
-            Some(_) => self.phase_line(line),
-            None if self.phases.is_empty() => self.preamble.line(&line, self.findings),
+        match &mut self.body {
+            Some(body) => body.line(line, &mut self.told),
+            None if self.phases.is_empty() => self.before_phases(&line),
             None => {}
         }
         Step::Next
+    }
+
+    fn open(&mut self) -> Option<&mut open::OpenField<'a>> {
+        self.body.as_mut()?.open()
+    }
+
+    fn close(&mut self) {
+        if let Some(body) = &mut self.body {
+            body.close(&mut self.told);
+        }
+    }
+
+    fn before_phases(&mut self, line: &Line<'a>) {
+        if self.unheaded.table.is_none() && line::heads_a_table_of_phases(line.text) {
+            self.unheaded.table = Some(line.number);
+        }
+        self.preamble.line(line, self.section_title, self.told.findings);
+    }
+
+    /// Bold lines head phases where no heading does: not beside phases that have one.
+    fn may_be_headed_in_bold(&self) -> bool {
+        match &self.body {
+            Some(body) => body.level == BOLD_LEVEL,
+            None => !self.has_headed_phase,
+        }
     }
 
     fn verbatim_line(&mut self, verbatim: Verbatim, line: &Line<'a>, raw: &'a str) {
@@ -148,13 +191,13 @@ impl<'a, 'f> Walk<'a, 'f> {
         if is_over {
             self.verbatim = None;
             self.hidden = None;
-            if let (Verbatim::Code(..), Some(open)) = (verbatim, &mut self.open) {
+            if let (Verbatim::Code(..), Some(open)) = (verbatim, self.open()) {
                 open.fence(line);
             }
             return;
         }
         if matches!(verbatim, Verbatim::Code(..))
-            && let Some(open) = &mut self.open
+            && let Some(open) = self.open()
         {
             open.code(line, raw);
         }
@@ -166,27 +209,30 @@ impl<'a, 'f> Walk<'a, 'f> {
     }
 
     fn heading(&mut self, number: u32, level: usize, title: &'a str) -> Step {
-        self.close();
-        self.first_heading.get_or_insert((number, title));
+        self.unheaded.heading(number, title, line::counted_heading(title));
         if let Some(phase) = line::phase_heading(title) {
+            self.end_phase();
             if self.phases.len() == TASKS_MAX {
-                say::too_many_tasks(self.findings, Spot::Line(number));
+                say::too_many_tasks(self.told.findings, Spot::Line(number));
                 return Step::Enough;
             }
             self.begin_phase(number, level, phase);
             return Step::Next;
         }
-        match self.level {
-            Some(phase_level) if level > phase_level => {
-                let title = value::plain(title).trim_end_matches(':');
-                match Field::named(title) {
-                    Some((field, _)) => self.open_known(field, number, None, None),
-                    None => self.open_extra(title, number, None, None),
+        match &mut self.body {
+            Some(body) if level > body.level => body.sub_heading(number, level, title, &mut self.told),
+            // A phase that a bold line heads may have fields with headings of any level.
+            Some(body) if body.level == BOLD_LEVEL && Field::meant(value::plain(title)).is_some() => {
+                body.sub_heading(number, BOLD_LEVEL + 1, title, &mut self.told);
+            }
+            _ => {
+                self.end_phase();
+                self.section += 1;
+                self.section_title = Some(value::plain(title).trim_end_matches(':'));
+                if self.phases.is_empty() {
+                    self.preamble.heading(level, title, number, self.told.findings);
                 }
             }
-            Some(_) => self.level = None,
-            None if self.phases.is_empty() => self.preamble.heading(title, number, self.findings),
-            None => {}
         }
         Step::Next
     }
@@ -197,100 +243,66 @@ impl<'a, 'f> Walk<'a, 'f> {
         if let Some(hours) = heading.hours {
             phase.estimated_hours = Slot::Given(hours, spot);
         }
-        self.phases.push(phase);
-        self.level = Some(level);
-        self.seen = 0;
-    }
-
-    /// A line within a phase: a field of its own, or more of the one above.
-    fn phase_line(&mut self, line: Line<'a>) {
-        let item = line::list_item(line.text);
-        let text = item.unwrap_or(line.text);
-        let bullet = item.map(|_| line.indent);
-        if let Some((name, value)) = line::bold_field(text) {
-            match Field::named(name) {
-                Some((field, _)) if self.begins_field(field, bullet) => {
-                    return self.open_known(field, line.number, bullet, Some(value));
-                }
-                None if self.begins_extra(bullet) => {
-                    return self.open_extra(name, line.number, bullet, Some(value));
-                }
-                _ => {}
-            }
-        } else if let Some((field, value)) = line::plain_field(text)
-            && self.seen & field.bit() == 0
-            && line.indent < 2
-            && (bullet.is_none() || self.begins_extra(bullet))
+        let mut body = Body::new(phase, level);
+        if let Some(title) = self.section_title
+            && self.stands_elsewhere(&body)
         {
-            return self.open_known(field, line.number, bullet, Some(value));
+            body.imply(title, number);
         }
-        let Some(open) = &mut self.open else {
-            return;
-        };
-        // Tables and quotations are remarks beside a field, except where a whole section is kept.
-        let is_aside = line.text.starts_with(['|', '>']) && !open.is_section;
-        let is_taken = match item {
-            Some(item) => open.item(&line, item),
-            None => !is_aside && open.prose(&line),
-        };
-        if !is_taken {
-            self.close();
+        self.body = Some(body);
+    }
+
+    /// The section that a body stands in.
+    fn section_of(&self, body: &Body<'a>) -> Section {
+        (self.section, body.level == BOLD_LEVEL)
+    }
+
+    /// Phases were read before, in another section than this one's.
+    fn stands_elsewhere(&self, body: &Body<'a>) -> bool {
+        let here = self.section_of(body);
+        match self.by_label.get(&value::folded(&body.phase.label)) {
+            Some((_, section)) => *section != here,
+            None => self.section > 0 && self.groups.contains(&*body.phase.label),
         }
     }
 
-    /// A list item in bold within a list is one of its items, unless it names a field and stands as far
-    /// out as the fields do.
-    fn begins_field(&self, field: Field, bullet: Option<usize>) -> bool {
-        match (&self.open, bullet) {
-            (Some(open), Some(indent)) if open.is_a_list() => match open.bullet {
-                Some(outer) => indent <= outer,
-                None => indent == 0 && self.seen & field.bit() == 0,
-            },
-            _ => true,
-        }
-    }
-
-    fn begins_extra(&self, bullet: Option<usize>) -> bool {
-        match (&self.open, bullet) {
-            (Some(open), Some(indent)) if open.is_a_list() => {
-                open.bullet.is_some_and(|outer| indent <= outer)
+    fn end_phase(&mut self) {
+        let Some(body) = self.body.take() else { return };
+        let (section, is_elsewhere) = (self.section_of(&body), self.stands_elsewhere(&body));
+        let phase = body.end(&mut self.told);
+        let label = match &phase.label {
+            Cow::Borrowed(label) => value::folded(label),
+            Cow::Owned(label) => value::folded(label).into_owned().into(),
+        };
+        match self.by_label.get(&label) {
+            Some((first, _)) if is_elsewhere && restated::is_restated(&self.phases[*first], &phase) => {
+                return restated::absorb(&mut self.phases[*first], phase);
             }
-            _ => true,
+            None if is_elsewhere && restated::has_no_field(&phase) => {
+                let spot = phase.spot;
+                let (place, label) = (self.told.findings.place(spot), say::quote(&phase.label));
+                let message =
+                    format!("{place}: 'Phase {label}' has no field of a phase and is read as prose");
+                return self.told.findings.warning(spot, message);
+            }
+            _ => {}
         }
-    }
-
-    fn open_known(&mut self, field: Field, number: u32, bullet: Option<usize>, value: Option<&'a str>) {
-        self.close();
-        if self.seen & field.bit() != 0 {
-            let name = self.phases.last().map_or("", |phase| phase.name()).to_owned();
-            say::given_twice(self.findings, Spot::Line(number), &name, field);
-            return;
+        let number = phase.label.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        if !number.is_empty() && number.len() < phase.label.len() && !self.groups.contains(number) {
+            self.groups.insert(number.to_owned());
         }
-        self.seen |= field.bit();
-        self.open = Some(opened(Owner::Known(field), number, bullet, value));
-    }
-
-    fn open_extra(&mut self, name: &'a str, number: u32, bullet: Option<usize>, value: Option<&'a str>) {
-        self.close();
-        if self.unknown.insert(name) {
-            say::unknown_field(self.findings, Spot::Line(number), name);
-        }
-        self.open = Some(opened(Owner::Extra(name), number, bullet, value));
-    }
-
-    fn close(&mut self) {
-        if let (Some(open), Some(phase)) = (self.open.take(), self.phases.last_mut()) {
-            fill::fill(phase, open, self.findings);
-        }
+        self.has_headed_phase |= !section.1;
+        self.by_label.entry(label).or_insert((self.phases.len(), section));
+        self.phases.push(phase);
     }
 
     fn finish(mut self) -> Draft<'a> {
-        self.close();
+        self.end_phase();
         if let Some(verbatim) = self.verbatim {
             self.unclosed(verbatim);
         }
         if self.phases.is_empty() {
-            say::no_phases(self.findings, self.first_heading);
+            say::no_phases(self.told.findings, &self.unheaded);
         }
         Draft { own_id: self.preamble.own_id, settings: self.preamble.settings, phases: self.phases }
     }
@@ -307,19 +319,12 @@ impl<'a, 'f> Walk<'a, 'f> {
             Some(hidden) => {
                 let message =
                     format!("The {what} that begins here never ends, and hides the phase on line {hidden}");
-                self.findings.defect(Spot::Line(line), "unclosed_block", message, remedy);
+                self.told.findings.defect(Spot::Line(line), "unclosed_block", message, remedy);
             }
             None => {
                 let message = format!("line {line}: the {what} that begins here never ends");
-                self.findings.warning(Spot::Line(line), message);
+                self.told.findings.warning(Spot::Line(line), message);
             }
         }
-    }
-}
-
-fn opened<'a>(owner: Owner<'a>, line: u32, bullet: Option<usize>, value: Option<&'a str>) -> OpenField<'a> {
-    match value {
-        Some(value) => OpenField::new(owner, line, bullet, value),
-        None => OpenField::section(owner, line),
     }
 }

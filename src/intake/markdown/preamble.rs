@@ -6,7 +6,7 @@ use std::iter::Peekable;
 
 use super::line::{self, Line};
 use crate::intake::draft::{Findings, Spot};
-use crate::intake::field::{is_batch_id, plan_setting};
+use crate::intake::field::{holds_settings, is_batch_id, plan_setting};
 use crate::intake::{say, value};
 use crate::model::settings::Given;
 use crate::model::{BatchId, Settings};
@@ -18,11 +18,14 @@ const FRONT_MATTER_LINES_MAX: usize = 200;
 pub(super) struct Preamble {
     pub(super) own_id: Option<BatchId>,
     pub(super) settings: Settings,
+    /// Below a section's heading, and it is not one of settings: what stands there speaks of other things.
+    is_in_prose: bool,
+    has_title: bool,
 }
 
 impl Preamble {
     pub(super) fn new(settings: Settings) -> Self {
-        Preamble { own_id: None, settings }
+        Preamble { own_id: None, settings, is_in_prose: false, has_title: false }
     }
 
     /// Reads `key: value` lines between two lines of `---` at the very top, if that is how the text begins.
@@ -52,17 +55,37 @@ impl Preamble {
         lines.nth(block.len() + 1);
     }
 
-    pub(super) fn line(&mut self, line: &Line<'_>, findings: &mut Findings) {
+    pub(super) fn line(&mut self, line: &Line<'_>, section: Option<&str>, findings: &mut Findings) {
         let text = line::list_item(line.text).unwrap_or(line.text);
         let field = line::bold_field(text).or_else(|| text.split_once(':'));
-        if let Some((name, text)) = field {
-            self.field(name, text, line.number, findings);
+        let Some((name, text)) = field else { return };
+        if !self.is_in_prose {
+            return self.field(name, text, line.number, findings);
+        }
+        if let Some(key) =
+            plan_setting(name).filter(|key| say::is_setting(key, given(key, value::plain(text))))
+        {
+            let (number, section) = (line.number, say::quote(section.unwrap_or("")));
+            let message = format!(
+                "line {number}: '{key}' below the heading '{section}' is read as prose; settings stand above the first section"
+            );
+            findings.warning(Spot::Line(number), message);
+        }
+    }
+
+    /// A title opens the plan; any further heading opens a section, and few sections hold settings.
+    pub(super) fn heading(&mut self, level: usize, title: &str, number: u32, findings: &mut Findings) {
+        let title = value::plain(title);
+        let is_title = !self.has_title && (level == 1 || line::starts_with_word(title, "batch"));
+        self.has_title = true;
+        self.is_in_prose = !is_title && !holds_settings(title);
+        if self.own_id.is_none() {
+            self.batch_heading(title, number, findings);
         }
     }
 
     /// `# Batch 43: Title`
-    pub(super) fn heading(&mut self, title: &str, number: u32, findings: &mut Findings) {
-        let title = value::plain(title);
+    fn batch_heading(&mut self, title: &str, number: u32, findings: &mut Findings) {
         if !line::starts_with_word(title, "batch") {
             return;
         }
@@ -87,6 +110,14 @@ impl Preamble {
                 Err(defect) => say::bad_batch_id(findings, spot, text, &defect),
             }
         } else if let Some(key) = plan_setting(name) {
+            let is_prose = text.contains(char::is_whitespace) || value::is_open(text) || value::is_none(text);
+            if is_prose && !say::is_setting(key, given(key, text)) {
+                let message = format!(
+                    "line {number}: '{}' is no value of '{key}' and is read as prose",
+                    say::quote(text)
+                );
+                return findings.warning(spot, message);
+            }
             say::put_setting(&mut self.settings, findings, spot, key, given(key, text));
         }
     }

@@ -25,8 +25,10 @@ impl Reader<'_> {
     pub(super) fn read(&mut self, mut fields: Map<String, Value>) -> Phase<'static> {
         let mut phase = self.named_phase(&mut fields);
         let mut seen = 0;
+        let mut synonyms = Vec::new();
         for (name, value) in fields {
             match Field::named(&name) {
+                None if Field::meant(&name).is_some() => synonyms.push((name, value)),
                 Some((field, spelling)) => {
                     if seen & field.bit() != 0 {
                         let spot = Spot::Field(self.index, spelling);
@@ -36,16 +38,29 @@ impl Reader<'_> {
                     }
                     seen |= field.bit();
                 }
-                None => {
-                    if !self.unknown.contains(&name) {
-                        say::unknown_field(self.findings, Spot::Phase(self.index), &name);
-                        self.unknown.insert(name.clone());
-                    }
-                    phase.rare_mut().extra.insert(name, value);
+                None => self.keep(&mut phase, name, value),
+            }
+        }
+        // What goes by another name counts where the field itself is missing.
+        for (name, value) in synonyms {
+            match Field::meant(&name) {
+                Some(meant) if seen & meant.field.bit() == 0 => {
+                    seen |= meant.field.bit();
+                    self.put(&mut phase, meant.field, Spelling::of_synonym(&name, meant.field), value);
                 }
+                _ => self.keep(&mut phase, name, value),
             }
         }
         phase
+    }
+
+    /// A field that nobody here knows is the agent's.
+    fn keep(&mut self, phase: &mut Phase<'static>, name: String, value: Value) {
+        if !self.unknown.contains(&name) {
+            say::unknown_field(self.findings, Spot::Phase(self.index), &name);
+            self.unknown.insert(name.clone());
+        }
+        phase.rare_mut().extra.insert(name, value);
     }
 
     /// A phase with its label: its own id, else the one in its name, else its number in the list.
@@ -91,6 +106,15 @@ impl Reader<'_> {
             Field::Complexity => phase.complexity = self.text_slot(spelling, value),
             Field::EstimatedHours => phase.estimated_hours = self.hours(phase.name(), spot, &value),
             Field::FilesModified => phase.files_modified = self.names(spelling, value),
+            Field::FilesDeleted => {
+                phase.rare_mut().files_deleted = self.names(spelling, value).given().unwrap_or_default();
+            }
+            Field::DeclaredFiles => {
+                if let Some(text) = self.text_slot(spelling, value).given() {
+                    let name = phase.name().to_owned();
+                    phase.rare_mut().declared_files = say::declared_files(self.findings, spot, &name, &text);
+                }
+            }
             Field::Dependencies => phase.dependencies = self.names(spelling, value),
             Field::Steps => phase.steps = self.sentences(spelling, value),
             Field::ValidationGates => phase.validation_gates = self.sentences(spelling, value),
