@@ -1,6 +1,7 @@
 //! The clocks of attempts, stages and the batch, all on the watcher's active time.
 
 use super::{Now, Turn, retry};
+use crate::model::handoff::HandoffState;
 use crate::model::state::{BatchState, Phase, TaskIx, TaskState};
 use crate::model::{Event, Reason, Tick};
 
@@ -49,15 +50,26 @@ pub(super) fn judge_stages(turn: &mut Turn<'_>) {
 /// A batch over its limit ends whatever has not ended.
 pub(super) fn judge_batch(turn: &mut Turn<'_>) {
     let Some(limit) = turn.state.batch.batch_timeout else { return };
-    if is_over_its_limit(turn.state, turn.now) {
-        end_everything(turn, &Reason::BatchTimeout { limit });
+    if !is_over_its_limit(turn.state, turn.now) {
+        return;
     }
+    if turn.state.is_settled() {
+        return turn.record(Event::OutOfTime { limit });
+    }
+    end_everything(turn, &Reason::BatchTimeout { limit });
 }
 
 /// Whether the batch has used up its time. Only a full scan may draw the consequence.
 pub fn is_over_its_limit(state: &BatchState, now: Now) -> bool {
     let Some(limit) = state.batch.batch_timeout else { return false };
-    now.clock.since(state.accepted_clock) > limit.millis() && !state.is_settled()
+    let is_under_way = !state.is_settled() || is_merging(state);
+    now.clock.since(state.accepted_clock) > limit.millis() && is_under_way
+}
+
+/// Whether outputs are merged in the batch's own time: that in which a person decided is nobody's.
+fn is_merging(state: &BatchState) -> bool {
+    let in_time = |handoff: &HandoffState| handoff.merging.is_some() && handoff.choices.is_empty();
+    state.handoff.as_ref().is_some_and(in_time) && !state.timed_out && state.cancel.is_none()
 }
 
 /// Whether a task's stage has used up its time.

@@ -64,9 +64,12 @@ pub(super) fn is_over(turn: &mut Turn<'_>) -> bool {
     }
 }
 
-/// Another round, now that a person has said what becomes of the conflicts.
+/// Another round, now that a person has said what becomes of the conflicts; in a batch that was opened again for this
+/// too.
 pub(super) fn resolve(turn: &mut Turn<'_>, by: String, choices: Choices) {
-    if turn.state.awaits_resolution() {
+    let Some(handoff) = &turn.state.handoff else { return };
+    let is_opened_again = handoff.merged.is_none() && handoff.merging.is_none() && handoff.rounds > 0;
+    if turn.state.awaits_resolution() || (is_opened_again && turn.state.is_settled()) {
         let round = turn.state.handoff.as_ref().map_or(0, |handoff| handoff.rounds) + 1;
         turn.record(Event::ResolveAsked { by, choices });
         turn.record(Event::Merging { round });

@@ -1,13 +1,17 @@
-//! Specs that are dropped into an open batch: they join it, or are refused with the rule.
+//! Specs that are dropped into an open batch: they join it, or are refused with the rule and may be corrected.
 
 use super::{SpecSeen, Turn};
-use crate::model::state::{BatchState, TaskIx};
+use crate::model::state::{BatchState, TaskIx, TaskState};
 use crate::model::{Defect, Event, Task};
 
 pub(super) fn admit(turn: &mut Turn<'_>, seen: SpecSeen) {
     let SpecSeen { key, sha256, content } = seen;
-    if turn.state.find_key(&key).is_some() {
-        return;
+    if let Some(known) = turn.state.find_key(&key) {
+        let known = &turn.state.tasks[known];
+        // Only one that was refused may be corrected; the very same bytes are no correction.
+        if !known.is_refused() || known.refused_spec.as_deref() == Some(sha256.as_str()) {
+            return;
+        }
     }
     let refused = |defects| Event::SpecRefused { task: key.clone(), sha256: sha256.clone(), defects };
     let event = match content {
@@ -27,7 +31,8 @@ pub(super) fn admit(turn: &mut Turn<'_>, seen: SpecSeen) {
 fn objection(state: &BatchState, task: &Task) -> Option<Defect> {
     let folded = task.key.folded();
     let id_folded = task.task_id.to_ascii_lowercase();
-    let twin = state.tasks.iter().find(|known| {
+    let is_corrected = |known: &TaskState| known.is_refused() && known.spec.key == task.key;
+    let twin = state.tasks.iter().filter(|known| !is_corrected(known)).find(|known| {
         let names = [known.spec.key.folded(), known.spec.task_id.to_ascii_lowercase()];
         names.contains(&folded) || names.contains(&id_folded)
     });

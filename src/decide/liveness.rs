@@ -5,11 +5,14 @@
 
 use super::pulse::{Pulse, Pulses};
 use super::{Now, Turn, retry};
+use crate::model::claim::ClaimStatus;
 use crate::model::state::{BatchState, Phase, TaskIx, TaskState};
 use crate::model::{Event, Reason, Seconds, Tick};
 
 /// One look is not a verdict.
 const LOOKS_LEAST: u32 = 2;
+/// How long an attempt whose heartbeat says that it has ended may take to leave its result.
+const RESULT_AFTER_WORD: Seconds = Seconds(30.0);
 /// With fewer silent attempts than this, silence says more about them than about us.
 const SUSPICIOUS_LEAST: usize = 3;
 
@@ -24,6 +27,7 @@ pub fn condemned(state: &BatchState, pulses: &Pulses, now: Now) -> Vec<TaskIx> {
         }
         is_over
             || verdict(task_state, pulses.get(*task), now.clock).is_some()
+            || broken_word(task_state, pulses.get(*task), now.clock).is_some()
             || super::deadlines::is_over_time(task_state, now.clock)
             || super::deadlines::is_stage_over(state, task_state, now.clock)
     };
@@ -78,6 +82,40 @@ pub(super) fn judge_silence(turn: &mut Turn<'_>, pulses: &Pulses, elsewhere: Cen
     for (task, because) in silent {
         retry::fail_attempt(turn, task, because);
     }
+}
+
+/// Fails attempts that say in their heartbeat that they have ended, and leave no result. Not a matter of silence: nobody
+/// doubts what was said.
+pub(super) fn judge_words(turn: &mut Turn<'_>, pulses: &Pulses) {
+    let now = turn.now.clock;
+    let broken =
+        |task: &TaskIx| Some((*task, broken_word(&turn.state.tasks[*task], pulses.get(*task), now)?));
+    let broken: Vec<(TaskIx, Reason)> = turn.state.live.iter().filter_map(broken).collect();
+    for (task, because) in broken {
+        retry::fail_attempt(turn, task, because);
+    }
+}
+
+/// The end of an agent of ours is told by its exit record, whatever it writes into its heartbeat.
+fn broken_word(task: &TaskState, pulse: Option<&Pulse>, now: Tick) -> Option<Reason> {
+    let pulse = pulse?;
+    let (said, since) = pulse.said_end?;
+    let is_running = matches!(task.phase, Phase::Running { .. });
+    if task.is_ours() || !is_running || now.since(since) <= RESULT_AFTER_WORD.millis() {
+        return None;
+    }
+    if let Some(defects) = &task.refusal {
+        return Some(Reason::ResultRefused { defects: defects.clone() });
+    }
+    let limit = RESULT_AFTER_WORD;
+    Some(match said {
+        ClaimStatus::Success => Reason::ResultNeverCame { limit },
+        ClaimStatus::Failure => {
+            let told = pulse.progress.as_ref().map_or(String::new(), |progress| format!(": {progress}"));
+            let error = format!("its heartbeat says 'failed'{told}; no result followed within {limit}");
+            Reason::AgentReported { errors: vec![error] }
+        }
+    })
 }
 
 /// What speaks against an attempt, if its limit has passed.

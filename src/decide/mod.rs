@@ -6,6 +6,7 @@
 //! signs of life, clocks, consequences. A wish for a task whose attempt has ended meanwhile comes after that end.
 
 mod deadlines;
+mod evidence;
 mod finish;
 mod handoff;
 mod join;
@@ -17,7 +18,9 @@ mod runners;
 mod start;
 mod wishes;
 
+use crate::model::RunnerIdentity;
 use crate::model::claim::Claim;
+use crate::model::declared::DeclaredPlace;
 use crate::model::event::{Sign, Suspect};
 use crate::model::handoff::{Choices, MergeOutcome, Prepared};
 use crate::model::state::{BatchState, TaskIx};
@@ -53,7 +56,10 @@ pub struct Observed {
     pub leftovers: Vec<LeftoverSeen>,
     pub signs: Vec<SignSeen>,
     pub runners: Vec<RunnerSeen>,
+    pub begun: Vec<BegunSeen>,
     pub works: Vec<WorkSeen>,
+    /// Records of how declared files were before, by their hash.
+    pub baselines: Vec<(TaskIx, String)>,
 }
 
 /// What somebody asks for.
@@ -117,6 +123,10 @@ pub struct LeftoverSeen {
 pub struct Checked {
     pub claim: Claim,
     pub verdict: Verdict,
+    /// What became of the declared files, where the exit record does not tell.
+    pub declared: Vec<DeclaredPlace>,
+    /// Files of which a new commit has another content than they had.
+    pub committed: Vec<String>,
 }
 
 /// Somebody works on an attempt.
@@ -133,6 +143,14 @@ pub struct RunnerSeen {
     pub task: TaskIx,
     pub attempt: Attempt,
     pub found: Found,
+}
+
+/// A runner that nobody had seen before.
+#[derive(Debug)]
+pub struct BegunSeen {
+    pub task: TaskIx,
+    pub attempt: Attempt,
+    pub runner: Box<RunnerIdentity>,
 }
 
 /// How an attempt of ours stands, as its files and processes show it.
@@ -175,6 +193,13 @@ pub fn decide(state: &mut BatchState, observed: Observed, pulses: &Pulses, now: 
     for spec in observed.specs {
         join::admit(&mut turn, spec);
     }
+    runners::note_begun(&mut turn, observed.begun);
+    for (task, sha256) in observed.baselines {
+        if turn.state.tasks[task].baseline.is_none() {
+            let task = turn.key(task);
+            turn.record(Event::Baselined { task, sha256 });
+        }
+    }
     let ended = runners::note_exits(&mut turn, &observed.runners);
     for result in observed.results {
         results::judge(&mut turn, result);
@@ -190,6 +215,7 @@ pub fn decide(state: &mut BatchState, observed: Observed, pulses: &Pulses, now: 
         results::put_leftover_aside(&mut turn, leftover);
     }
     if observed.full_scan {
+        liveness::judge_words(&mut turn, pulses);
         liveness::judge_silence(&mut turn, pulses, observed.elsewhere);
         deadlines::judge_attempts(&mut turn);
         deadlines::judge_stages(&mut turn);

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use crate::model::claim::ClaimStatus;
 use crate::model::state::TaskIx;
 use crate::model::{Attempt, Defect, Tick};
 
@@ -15,7 +16,12 @@ pub enum Glance {
     /// Absent, empty, or as it was.
     Nothing,
     /// It changed, and holds a JSON object that does not speak for another attempt.
-    Beat { progress: Option<String>, tokens: Option<u64> },
+    Beat {
+        progress: Option<String>,
+        tokens: Option<u64>,
+        /// What it says of the end of the work, if it says that it has ended.
+        said_end: Option<ClaimStatus>,
+    },
     /// It changed into something that is no heartbeat.
     Malformed(Defect),
 }
@@ -33,6 +39,8 @@ pub struct Pulse {
     pub progress: Option<String>,
     pub tokens: Option<u64>,
     pub progress_since: Tick,
+    /// What its beats say of the end of the work, and since when.
+    pub said_end: Option<(ClaimStatus, Tick)>,
 }
 
 /// The pulses of a batch's live attempts.
@@ -51,6 +59,7 @@ impl Pulses {
             progress: None,
             tokens: None,
             progress_since: now,
+            said_end: None,
         };
         let pulse = self.0.entry(task).or_insert_with(fresh);
         if pulse.attempt != attempt {
@@ -68,6 +77,7 @@ impl Pulses {
         for pulse in self.0.values_mut() {
             pulse.since = now;
             pulse.looks = 0;
+            pulse.said_end = pulse.said_end.map(|(status, _)| (status, now));
         }
     }
 
@@ -92,7 +102,11 @@ impl Pulses {
                 pulse.looks += u32::from(in_full_scan);
                 pulse.malformed = Some(defect);
             }
-            Glance::Beat { progress, tokens } => {
+            Glance::Beat { progress, tokens, said_end } => {
+                pulse.said_end = said_end.map(|said| match pulse.said_end {
+                    Some((before, since)) if before == said => (said, since),
+                    _ => (said, now),
+                });
                 if pulse.progress != progress || pulse.tokens != tokens {
                     pulse.progress_since = now;
                 }

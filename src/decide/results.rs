@@ -1,12 +1,12 @@
 //! What a file in a drop box means: the first valid result of the current attempt counts, everything else
 //! is put aside and shown.
 
-use super::{Checked, LeftoverSeen, ResultSeen, Turn, retry};
+use super::{Checked, LeftoverSeen, ResultSeen, Turn, evidence, retry};
 use crate::model::claim::ClaimStatus;
 use crate::model::event::{LateBecause, Sign};
 use crate::model::exit::Stopped;
 use crate::model::state::{Phase, TaskIx};
-use crate::model::{Attempt, Defect, Event, Exit, Finding, Grade, Reason, Verdict};
+use crate::model::{Attempt, Defect, Event, Reason};
 
 pub(super) fn judge(turn: &mut Turn<'_>, seen: ResultSeen) {
     let ResultSeen { task, sha256, content, inline } = seen;
@@ -62,8 +62,11 @@ pub(super) fn put_leftover_aside(turn: &mut Turn<'_>, seen: LeftoverSeen) {
         _ if is_behind => LateBecause::NotTheFirst,
         Phase::Done(_) => LateBecause::Settled,
         Phase::BackingOff { .. } => LateBecause::BetweenAttempts,
-        // Its attempt is not over yet.
-        _ => return,
+        _ => match turn.state.tasks[task].live_attempt() {
+            Some(current) if attempt.is_some_and(|of| of != current) => LateBecause::OtherAttempt { current },
+            // Its attempt is not over yet.
+            _ => return,
+        },
     };
     let task = turn.key(task);
     turn.record(Event::Late { task, attempt, sha256, because });
@@ -90,21 +93,13 @@ fn collect(
 ) {
     let key = turn.key(task);
     begin_if_offered(turn, task, attempt);
-    let checked = Checked { verdict: with_exit(turn, task, checked.verdict), ..checked };
+    let checked = evidence::weigh(turn, task, checked);
     let unfenced = said.is_none() && attempt > Attempt::FIRST;
     let failure = failure_in(turn, task, &checked);
-    let Checked { claim, verdict } = checked;
+    let Checked { claim, verdict, .. } = checked;
     let tokens_used = claim.tokens_used;
     turn.record(Event::Collected { task: key, attempt, sha256, unfenced, inline, tokens_used, verdict });
     conclude(turn, task, attempt, failure);
-}
-
-/// An agent of ours that ended with 0 and declared nothing else was at least seen to do so.
-fn with_exit(turn: &Turn<'_>, task: TaskIx, mut verdict: Verdict) -> Verdict {
-    if verdict.findings.is_empty() && turn.state.tasks[task].exit().is_some_and(Exit::is_clean) {
-        verdict.findings.push(Finding::new("exit code", Grade::Observed, true, "0"));
-    }
-    verdict
 }
 
 fn conclude(turn: &mut Turn<'_>, task: TaskIx, attempt: Attempt, failure: Option<Reason>) {
@@ -142,7 +137,7 @@ fn judge_collected(
 
 /// Why a valid result is not a success, if it is not.
 fn failure_in(turn: &Turn<'_>, task: TaskIx, checked: &Checked) -> Option<Reason> {
-    let Checked { claim, verdict } = checked;
+    let Checked { claim, verdict, .. } = checked;
     let exit = turn.state.tasks[task].exit();
     if let Some(defects) = &turn.state.tasks[task].refusal
         && exit.is_some_and(|exit| exit.result_by_runner)
@@ -171,10 +166,5 @@ fn failure_in(turn: &Turn<'_>, task: TaskIx, checked: &Checked) -> Option<Reason
             None => Reason::ExitDisagrees { code: exit.exit_code, signal: exit.signal },
         });
     }
-    let unmet: Vec<_> = verdict.unmet().cloned().collect();
-    if !unmet.is_empty() {
-        return Some(Reason::EvidenceMissing { unmet });
-    }
-    let (grade, required) = (verdict.grade(), turn.state.batch.require);
-    (grade < required).then_some(Reason::BelowRequired { grade, required })
+    evidence::shortcoming(turn, task, verdict)
 }

@@ -55,7 +55,10 @@ fn with_doubt(because: Reason, attempt: Attempt, doubt: &str) -> Reason {
 pub(super) fn end_attempt(turn: &mut Turn<'_>, task: TaskIx, because: Reason) {
     let state = &turn.state.tasks[task];
     let Some(attempt) = state.live_attempt() else { return };
+    let is_final = matches!(because, Reason::AttemptTimeout { .. })
+        && state.spec.assignment.as_ref().is_some_and(|assignment| assignment.timeout_is_final);
     let may_retry = because.is_retryable()
+        && !is_final
         && has_tries_left(state, &because)
         && turn.state.cancel.is_none()
         && !turn.state.timed_out;

@@ -2,10 +2,21 @@
 //!
 //! An attempt of ours ends only when its processes are known to be gone; until then nothing follows it.
 
-use super::{Found, RunnerSeen, Turn, retry};
+use super::{BegunSeen, Found, RunnerSeen, Turn, retry};
 use crate::model::exit::{Exit, Stopped};
 use crate::model::state::{Phase, TaskIx, Try};
 use crate::model::{Event, Reason};
+
+/// Journals who a runner is before anything is decided by what its files say.
+pub(super) fn note_begun(turn: &mut Turn<'_>, seen: Vec<BegunSeen>) {
+    for BegunSeen { task, attempt, runner } in seen {
+        let state = &turn.state.tasks[task];
+        if state.live_attempt() == Some(attempt) && state.runner(attempt).is_none() {
+            let task = turn.key(task);
+            turn.record(Event::Begun { task, attempt, runner });
+        }
+    }
+}
 
 /// Journals exit records first: results are judged beside them. Returns whose they were.
 pub(super) fn note_exits(turn: &mut Turn<'_>, seen: &[RunnerSeen]) -> Vec<TaskIx> {

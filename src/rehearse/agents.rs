@@ -135,7 +135,12 @@ impl World<'_> {
     }
 
     pub(super) fn note_beat(&mut self, task: TaskIx, active_ms: u64) {
-        self.pulses.note(task, Glance::Beat { progress: None, tokens: None }, Tick(active_ms), true);
+        self.pulses.note(
+            task,
+            Glance::Beat { progress: None, tokens: None, said_end: None },
+            Tick(active_ms),
+            true,
+        );
     }
 }
 

@@ -2,7 +2,10 @@
 
 use crate::decide::{Checked, Found, Observed, ResultSeen, RunnerSeen};
 use crate::model::claim::{Claim, ClaimStatus};
+use crate::model::declared::DeclaredPlace;
+use crate::model::evidence::{About, Brought, Change};
 use crate::model::exit::Stopped;
+use crate::model::handoff::Criterion;
 use crate::model::state::{BatchState, TaskIx};
 use crate::model::{Attempt, Exit, Finding, Grade, Verdict, WallTime};
 
@@ -89,15 +92,30 @@ fn result(
         attempt: Some(attempt),
         ..Claim::default()
     };
-    // A scripted agent brings the evidence that is asked for, whatever it is.
-    let required = state.batch.require;
-    let findings = match required {
-        Grade::Claimed => Vec::new(),
-        Grade::Observed | Grade::Verified => vec![Finding::new("rehearsal", required, true, "as required")],
+    // A scripted agent changes all that it declares and meets every gate that is run.
+    let spec = &state.tasks[task].spec;
+    let met = |gate: Criterion| Finding {
+        about: About::Criterion,
+        ..Finding::new(gate.name, Grade::Verified, true, "as required")
     };
-    let verdict = Verdict { findings, ..Verdict::default() };
+    let findings = spec.checked_gates(&state.batch).map(met).collect();
+    let changed = |place: String| DeclaredPlace {
+        place,
+        change: Change::Modified,
+        remains: true,
+        inherited: false,
+        refused: None,
+        brought: Brought::default(),
+    };
+    let declared = spec.declared_places().into_iter().map(changed).collect();
+    let verdict = Verdict { findings, brought: Some(Brought::default()), ..Verdict::default() };
     let sha256 = format!("{serial:064x}");
-    ResultSeen { task, sha256, content: Ok(Checked { claim, verdict }), inline: None }
+    ResultSeen {
+        task,
+        sha256,
+        content: Ok(Checked { claim, verdict, declared, committed: Vec::new() }),
+        inline: None,
+    }
 }
 
 fn exit(state: &BatchState, task: TaskIx, script: Script, ends: Ends, now_ms: u64) -> Exit {
@@ -129,6 +147,9 @@ fn exit(state: &BatchState, task: TaskIx, script: Script, ends: Ends, now_ms: u6
         warnings: Vec::new(),
         produced: Vec::new(),
         inspected_sha256: None,
+        declared: Vec::new(),
+        baseline_sha256: None,
         session: None,
+        mark: None,
     }
 }

@@ -104,7 +104,7 @@ impl<'c> World<'c> {
             self.happenings.put(away.from.millis(), leaves);
         }
         let tasks = self.state.tasks.len();
-        self.write_own(Event::Accepted { tasks });
+        self.write_own(Event::Accepted { tasks, batch_sha256: None });
         self.turn(true);
         while self.state.finished.is_none() && self.step() {}
         Rehearsal {
