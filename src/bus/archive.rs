@@ -61,7 +61,7 @@ fn target_of(path: &Path, from: &Path, staged: &Path) -> io::Result<PathBuf> {
 fn copy_one(entry: &walkdir::DirEntry, target: &Path) -> io::Result<()> {
     let kind = entry.file_type();
     if kind.is_dir() {
-        return fs::create_dir(target);
+        return super::access::make_directories(target);
     }
     if kind.is_symlink() {
         return std::os::unix::fs::symlink(fs::read_link(entry.path())?, target);

@@ -19,7 +19,7 @@ pub enum Durability {
 /// Who may read what is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readers {
-    /// Agents, and other people's tools, may run as somebody else.
+    /// On a bus: the user, or the group that it is shared with. Elsewhere: those whom the umask lets.
     Everybody,
     /// It holds values that may be secrets.
     UserAlone,
@@ -106,6 +106,14 @@ impl WireLook {
         }
     }
 
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub fn inode(&self) -> u64 {
+        self.inode
+    }
+
     pub fn to_look(&self) -> Option<Look> {
         let kinds = [NodeKind::File, NodeKind::Directory, NodeKind::Symlink, NodeKind::Special];
         Some(Look {
@@ -132,6 +140,10 @@ pub enum Content {
     },
     /// It changed while it was read.
     Changing,
+    /// It belongs to another user, whom nobody trusts: never read.
+    Foreign {
+        owner: u32,
+    },
     /// The system does not let us read this one file: a matter of that file alone.
     Unreadable {
         why: String,
@@ -167,6 +179,14 @@ pub trait Disk {
     fn read_and_ask(&self, path: &Path, limit: u64) -> io::Result<(Content, Option<bool>)> {
         read_between(|| self.has_writer(path), || self.read(path, limit))
     }
+    /// The SHA-256 of a whole file, however large, in hexadecimal; nothing where it cannot be read or changes
+    /// meanwhile.
+    fn digest(&self, path: &Path) -> io::Result<Option<String>> {
+        match self.read(path, u64::MAX)? {
+            Content::Bytes { bytes, .. } => Ok(Some(super::sha256(&bytes))),
+            _ => Ok(None),
+        }
+    }
     /// The path with every link in it followed; an error if it leads nowhere.
     fn resolve(&self, path: &Path) -> io::Result<PathBuf>;
     /// Whether somebody has the file open for writing; `None` where that cannot be known.
@@ -175,6 +195,8 @@ pub trait Disk {
     fn make_dirs(&self, dir: &Path) -> io::Result<()>;
     /// Writes beside the place, then renames: readers see all of it or nothing.
     fn publish(&self, path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()>;
+    /// The same, and durable, unless something is there already: `false` then, and nothing is changed.
+    fn publish_once(&self, path: &Path, bytes: &[u8]) -> io::Result<bool>;
     /// Writes a file in a folder that nobody looks into yet: what comes later says that it is complete.
     fn prepare(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         self.publish(path, bytes, Durability::Unsynced)
@@ -195,11 +217,20 @@ pub trait Disk {
     /// Moves a whole directory: one rename, or a verified copy where that crosses devices. Durable.
     fn move_tree(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn remove_file(&self, path: &Path) -> io::Result<()>;
+    /// A number that nobody else draws. Here, because a simulated world must be the same each time it is played.
+    fn random(&self) -> u64 {
+        super::platform::random()
+    }
 }
 
 /// Whether an error only says that the thing is gone, which is normal on a bus.
 pub fn is_absent(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound
+}
+
+/// The same for a look or a read, where a file on the way says no more than that there is nothing.
+pub fn leads_nowhere(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Renames unless the source is gone. `true` if it was there.

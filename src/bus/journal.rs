@@ -20,6 +20,9 @@ const CHECKSUM_BYTES: usize = CHECKSUM_KEY.len() + 8 + 2;
 pub enum JournalError {
     #[error("{path}, line {line}: {why}")]
     Damaged { path: PathBuf, line: usize, why: String },
+    /// Its checksum holds, so it is what somebody wrote: one of us who knows more.
+    #[error("{path}, line {line}, was written by a newer wk (this one does not know what it says: {why})")]
+    Newer { path: PathBuf, line: usize, why: String },
     #[error(transparent)]
     Disk(#[from] BusError),
 }
@@ -43,11 +46,7 @@ impl Journal {
     /// Reads what is there and cuts off a torn last line.
     pub fn load(disk: &impl Disk, path: &Path) -> Result<(Journal, Vec<Entry>), JournalError> {
         let bytes = read_bytes(disk, path)?;
-        let parsed = parse(&bytes).map_err(|(line, why)| JournalError::Damaged {
-            path: path.to_owned(),
-            line,
-            why,
-        })?;
+        let parsed = parse(path, &bytes)?;
         if parsed.whole_bytes < bytes.len() {
             log::warn!("{}: cutting off a torn last line", path.display());
             disk.truncate(path, parsed.whole_bytes as u64).map_err(BusError::of("truncate", path))?;
@@ -102,9 +101,7 @@ pub struct Stamp {
 /// Reads a journal without changing it: what faces do.
 pub fn read(disk: &impl Disk, path: &Path) -> Result<Vec<Entry>, JournalError> {
     let bytes = read_bytes(disk, path)?;
-    let parsed =
-        parse(&bytes).map_err(|(line, why)| JournalError::Damaged { path: path.to_owned(), line, why })?;
-    Ok(parsed.entries)
+    Ok(parse(path, &bytes)?.entries)
 }
 
 fn read_bytes(disk: &impl Disk, path: &Path) -> Result<Vec<u8>, BusError> {
@@ -114,7 +111,10 @@ fn read_bytes(disk: &impl Disk, path: &Path) -> Result<Vec<u8>, BusError> {
             Content::Absent => return Ok(Vec::new()),
             // A face may read while the watcher appends; the next look is whole.
             Content::Changing => {}
-            Content::NotAFile(_) | Content::SharedLink | Content::TooLarge { .. } => {
+            Content::NotAFile(_)
+            | Content::SharedLink
+            | Content::Foreign { .. }
+            | Content::TooLarge { .. } => {
                 return Err(BusError::of("read", path)(std::io::Error::other("not a journal file")));
             }
             Content::Unreadable { why } => {
@@ -129,7 +129,16 @@ struct ParsedJournal {
     whole_bytes: usize,
 }
 
-fn parse(bytes: &[u8]) -> Result<ParsedJournal, (usize, String)> {
+/// Why a line is no entry.
+enum NoEntry {
+    /// It is not what was written, or not all of it.
+    Broken(String),
+    /// It is what was written, and means nothing to us.
+    NotKnown(String),
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> Result<ParsedJournal, JournalError> {
+    let damaged = |line, why| JournalError::Damaged { path: path.to_owned(), line, why };
     let mut entries: Vec<Entry> = Vec::new();
     let mut whole_bytes = 0;
     for (index, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
@@ -138,19 +147,22 @@ fn parse(bytes: &[u8]) -> Result<ParsedJournal, (usize, String)> {
             Ok(entry) => {
                 let expected = entries.last().map_or(1, |last| last.seq + 1);
                 if entry.seq != expected {
-                    return Err((
-                        index + 1,
-                        format!("sequence number {} where {expected} belongs", entry.seq),
-                    ));
+                    let why = format!("sequence number {} where {expected} belongs", entry.seq);
+                    return Err(damaged(index + 1, why));
                 }
                 if entries.last().is_some_and(|last| last.epoch > entry.epoch) {
-                    return Err((index + 1, "written by a watcher that had been superseded".to_owned()));
+                    let why = "written by a watcher that had been superseded".to_owned();
+                    return Err(damaged(index + 1, why));
                 }
                 entries.push(entry);
                 whole_bytes += line.len();
             }
-            Err(_) if is_last => break,
-            Err(why) => return Err((index + 1, why)),
+            // Never taken for a torn line: it would be cut off, and it was decided.
+            Err(NoEntry::NotKnown(why)) => {
+                return Err(JournalError::Newer { path: path.to_owned(), line: index + 1, why });
+            }
+            Err(NoEntry::Broken(_)) if is_last => break,
+            Err(NoEntry::Broken(why)) => return Err(damaged(index + 1, why)),
         }
     }
     Ok(ParsedJournal { entries, whole_bytes })
@@ -177,7 +189,13 @@ fn render_line(line: &Line<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("{checksum:08x}\"}}\n").as_bytes());
 }
 
-fn parse_line(line: &[u8]) -> Result<Entry, String> {
+fn parse_line(line: &[u8]) -> Result<Entry, NoEntry> {
+    let body = checked_body(line).map_err(NoEntry::Broken)?;
+    serde_json::from_slice(&body).map_err(|error| NoEntry::NotKnown(error.to_string()))
+}
+
+/// A line's JSON without its checksum, if that holds.
+fn checked_body(line: &[u8]) -> Result<Vec<u8>, String> {
     let line = line.strip_suffix(b"\n").ok_or("the line has no end")?;
     let cut = line.len().checked_sub(CHECKSUM_BYTES).ok_or("the line is too short")?;
     let (body, tail) = line.split_at(cut);
@@ -194,7 +212,7 @@ fn parse_line(line: &[u8]) -> Result<Entry, String> {
     if found != written {
         return Err(format!("checksum {found:08x} where {written:08x} is written"));
     }
-    serde_json::from_slice(&whole).map_err(|error| error.to_string())
+    Ok(whole)
 }
 
 #[cfg(test)]
@@ -213,7 +231,7 @@ mod tests {
 
     fn written(disk: &RealDisk, path: &Path) -> Vec<u8> {
         let mut journal = Journal::fresh(path.to_owned());
-        journal.commit(disk, stamp(), &[Event::Accepted { tasks: 2 }]).unwrap();
+        journal.commit(disk, stamp(), &[Event::Accepted { tasks: 2, batch_sha256: None }]).unwrap();
         journal.commit(disk, stamp(), &[offered("1"), offered("2a")]).unwrap();
         std::fs::read(path).unwrap()
     }
@@ -232,6 +250,23 @@ mod tests {
             journal.commit(&disk, stamp(), &[offered("3")]).unwrap();
             assert_eq!(read(&disk, &path).unwrap().len(), lines + 1);
         }
+    }
+
+    #[test]
+    fn a_line_of_a_newer_version_is_refused_and_never_cut_off() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = RealDisk::default();
+        let path = dir.path().join("journal.jsonl");
+        let mut text = written(&disk, &path);
+        let line = br#"{"seq":4,"turn":3,"epoch":1,"at":1000,"clock":5,"event":"teleported","task":"1"}"#;
+        let checksum = crc32fast::hash(line);
+        text.extend_from_slice(&line[..line.len() - 1]);
+        text.extend_from_slice(format!("{CHECKSUM_KEY}{checksum:08x}\"}}\n").as_bytes());
+        std::fs::write(&path, &text).unwrap();
+        for told in [Journal::load(&disk, &path).map(drop), read(&disk, &path).map(drop)] {
+            assert!(matches!(told, Err(JournalError::Newer { line: 4, .. })), "{told:?}");
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), text);
     }
 
     #[test]

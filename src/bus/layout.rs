@@ -7,28 +7,39 @@
 //! | `inbox/*` | anyone; taken by the watcher |
 //! | `tasks/batch-N/batch.json`, `journal.jsonl`, `status.json` | watcher |
 //! | `tasks/batch-N/task-K.json` | watcher, or dropped by anyone |
-//! | `tasks/batch-N/task-K.hb`, `task-K.result.json` | the agent |
+//! | `tasks/batch-N/outbox/K/A/*` | the agent of attempt A |
+//! | `tasks/batch-N/task-K.hb`, `task-K.result.json` | an agent that knows no outbox |
 //! | `tasks/batch-N/task-K.A.take` | whoever takes attempt A |
 //! | `tasks/batch-N/task-K.A.exit` | the runner of attempt A |
 //! | `tasks/batch-N/task-K.result.error.json` | watcher, for the agent |
 //! | `tasks/batch-N/attempts/K/A/runner.lock`, `*.log` | the runner of attempt A |
 //! | `tasks/batch-N/control/*` | faces, agents; taken by the watcher |
-//! | `batches/`, `completed-batches/`, `quarantine/`, `epoch`, `watch.lock` | watcher |
+//! | `batches/`, `completed-batches/`, `quarantine/`, `epoch`, `version`, `watch.lock` | watcher |
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+pub use super::names::{
+    BusName, batch_of_directory, batch_of_entry, demanded_by, demanding, is_dropping, is_heartbeat,
+    is_loose_spec, is_written_by_the_watcher, key_of_loose_spec, place_in_batch,
+};
 use crate::model::{Attempt, BatchId, TaskKey};
 
-const BATCH_PREFIX: &str = "batch-";
-const TASK_PREFIX: &str = "task-";
-const WORK_PREFIX: &str = "work-";
-const HEARTBEAT_ENDING: &str = ".hb";
-const RESULT_ENDING: &str = ".result.json";
-const EXIT_ENDING: &str = ".exit";
+pub(super) const BATCH_PREFIX: &str = "batch-";
+pub(super) const TASK_PREFIX: &str = "task-";
+pub(super) const WORK_PREFIX: &str = "work-";
+pub(super) const HEARTBEAT_ENDING: &str = ".hb";
+pub(super) const RESULT_ENDING: &str = ".result.json";
+pub(super) const EXIT_ENDING: &str = ".exit";
 const REASON_ENDING: &str = ".reason.json";
 /// The directory for wishes; a change in it is a change of its batch.
 pub const CONTROL: &str = "control";
+/// The directory with one place to write for each attempt.
+pub const OUTBOX: &str = "outbox";
+pub(super) const OUTBOX_HEARTBEAT: &str = "heartbeat.json";
+pub(super) const OUTBOX_RESULT: &str = "result.json";
+const HOME: &str = ".ce";
+const BUS: &str = "orchestration";
 
 /// The bus below one root directory (the one that holds `.ce`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +54,7 @@ impl Layout {
 
     /// The nearest directory from `start` upward that has a `.ce`, else `start` itself.
     pub fn nearest_root(start: &Path) -> PathBuf {
-        let found = start.ancestors().find(|dir| dir.join(".ce").is_dir());
+        let found = start.ancestors().find(|dir| dir.join(HOME).is_dir());
         found.unwrap_or(start).to_owned()
     }
 
@@ -51,7 +62,7 @@ impl Layout {
         &self.root
     }
     pub fn home(&self) -> PathBuf {
-        self.root.join(".ce")
+        self.root.join(HOME)
     }
     pub fn settings(&self) -> PathBuf {
         self.home().join("watchkeeper.toml")
@@ -60,7 +71,11 @@ impl Layout {
         self.home().join("LEDGER.md")
     }
     pub fn bus(&self) -> PathBuf {
-        self.home().join("orchestration")
+        self.home().join(BUS)
+    }
+    /// Keeps the bus out of git, which would sweep it away with other untracked files.
+    pub fn gitignore(&self) -> PathBuf {
+        self.bus().join(".gitignore")
     }
     pub fn inbox(&self) -> PathBuf {
         self.bus().join("inbox")
@@ -79,6 +94,10 @@ impl Layout {
     }
     pub fn epoch(&self) -> PathBuf {
         self.bus().join("epoch")
+    }
+    /// Which format the bus is in.
+    pub fn version(&self) -> PathBuf {
+        self.bus().join("version")
     }
     pub fn lock(&self) -> PathBuf {
         self.bus().join("watch.lock")
@@ -122,6 +141,10 @@ impl BatchPaths {
     pub fn dir(&self) -> &Path {
         &self.dir
     }
+    /// The directory that holds the bus of this batch: below it are `.ce`, `orchestration` and one more.
+    pub fn root(&self) -> &Path {
+        self.dir.ancestors().nth(4).unwrap_or(&self.dir)
+    }
     pub fn batch(&self) -> PathBuf {
         self.dir.join("batch.json")
     }
@@ -134,6 +157,10 @@ impl BatchPaths {
     /// The request as it was given.
     pub fn request(&self) -> PathBuf {
         self.dir.join("request")
+    }
+    /// Where the caller wants the report besides, a path each.
+    pub fn deliveries(&self) -> PathBuf {
+        self.dir.join("deliver-to.json")
     }
     pub fn control(&self) -> PathBuf {
         self.dir.join(CONTROL)
@@ -160,6 +187,10 @@ impl BatchPaths {
     pub fn take(&self, key: &TaskKey, attempt: Attempt) -> PathBuf {
         self.dir.join(format!("{TASK_PREFIX}{key}.{attempt}.take"))
     }
+    /// Where attempt A writes, while it is under way.
+    pub fn outbox(&self, key: &TaskKey, attempt: Attempt) -> OutboxPaths {
+        OutboxPaths { dir: self.dir.join(OUTBOX).join(key.as_str()).join(attempt.to_string()) }
+    }
     /// The runner's exit record, until it is taken into the attempt's folder.
     pub fn exit(&self, key: &TaskKey, attempt: Attempt) -> PathBuf {
         self.dir.join(format!("{TASK_PREFIX}{key}.{attempt}{EXIT_ENDING}"))
@@ -182,6 +213,28 @@ impl BatchPaths {
     }
     pub fn attempt(&self, key: &TaskKey, attempt: Attempt) -> AttemptPaths {
         AttemptPaths { dir: self.dir.join("attempts").join(key.as_str()).join(attempt.to_string()) }
+    }
+}
+
+/// The place to write of one attempt alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutboxPaths {
+    dir: PathBuf,
+}
+
+impl OutboxPaths {
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+    pub fn heartbeat(&self) -> PathBuf {
+        self.dir.join(OUTBOX_HEARTBEAT)
+    }
+    pub fn result(&self) -> PathBuf {
+        self.dir.join(OUTBOX_RESULT)
+    }
+    /// Why the result was refused; written by the watcher.
+    pub fn result_error(&self) -> PathBuf {
+        self.dir.join("result.error.json")
     }
 }
 
@@ -211,12 +264,16 @@ impl AttemptPaths {
     pub fn unpublished_spec(&self) -> PathBuf {
         self.dir.join("unpublished.json")
     }
-    /// How the declared files looked when the attempt began.
-    pub fn before(&self) -> PathBuf {
-        self.dir.join("before.json")
+    /// How the files that the task declares were before its first attempt: one file for all its attempts.
+    pub fn baseline(&self) -> PathBuf {
+        self.dir.with_file_name("baseline.json")
     }
     pub fn result(&self) -> PathBuf {
         self.dir.join("result.json")
+    }
+    /// The attempt's outbox after its end: whatever is written there now is written to nobody.
+    pub fn outbox(&self) -> OutboxPaths {
+        OutboxPaths { dir: self.dir.join(OUTBOX) }
     }
     pub fn heartbeat(&self) -> PathBuf {
         self.dir.join("last.hb")
@@ -287,138 +344,19 @@ impl AttemptPaths {
     pub fn inspected(&self) -> PathBuf {
         self.dir.join("inspected.json")
     }
+    /// Stands beside a kept result that lay in no outbox and names no attempt.
+    pub fn unfenced(&self) -> PathBuf {
+        self.dir.join("unfenced")
+    }
     /// A drop box that never became a result.
     pub fn unfinished_result(&self) -> PathBuf {
         self.dir.join("unfinished.result.json")
     }
 }
 
-/// What a name in a batch's directory means.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BusName {
-    Spec(TaskKey),
-    Heartbeat(TaskKey),
-    Result(TaskKey),
-    ResultError(TaskKey),
-    Take(TaskKey, Attempt),
-    Exit(TaskKey, Attempt),
-    /// What slow work for the whole batch reports back.
-    Work(String),
-    /// Our own files.
-    Own,
-    /// What editors and systems leave behind.
-    Dropping,
-    /// Looks like a task's file, but its id breaks the rule.
-    BadId {
-        id: String,
-        defect: crate::model::id::IdDefect,
-    },
-    Unknown,
-}
-
-impl BusName {
-    pub fn of(name: &OsStr) -> BusName {
-        let Some(name) = name.to_str() else {
-            let shown = name.to_string_lossy();
-            let is_tasks = shown.starts_with(TASK_PREFIX) && !is_dropping(&shown);
-            let defect = crate::model::id::IdDefect::BadCharacter(char::REPLACEMENT_CHARACTER);
-            return if is_tasks {
-                BusName::BadId { id: shown.into_owned(), defect }
-            } else {
-                BusName::Unknown
-            };
-        };
-        if is_dropping(name) {
-            return BusName::Dropping;
-        }
-        if matches!(
-            name,
-            "batch.json"
-                | "journal.jsonl"
-                | "status.json"
-                | "attempts"
-                | CONTROL
-                | "late"
-                | "request"
-                | "objects"
-        ) {
-            return BusName::Own;
-        }
-        if let Some(work) = name.strip_prefix(WORK_PREFIX).and_then(|rest| rest.strip_suffix(".json")) {
-            return BusName::Work(work.to_owned());
-        }
-        let Some(rest) = name.strip_prefix(TASK_PREFIX) else { return BusName::Unknown };
-        if let Some(rest) = rest.strip_suffix(".take") {
-            return of_attempt(rest, BusName::Take);
-        }
-        if let Some(rest) = rest.strip_suffix(EXIT_ENDING) {
-            return of_attempt(rest, BusName::Exit);
-        }
-        let with_key = |id: &str, make: fn(TaskKey) -> BusName| match TaskKey::parse(id) {
-            Ok(key) => make(key),
-            Err(defect) => BusName::BadId { id: id.to_owned(), defect },
-        };
-        if let Some(id) = rest.strip_suffix(".result.error.json") {
-            with_key(id, BusName::ResultError)
-        } else if let Some(id) = rest.strip_suffix(RESULT_ENDING) {
-            with_key(id, BusName::Result)
-        } else if let Some(id) = rest.strip_suffix(HEARTBEAT_ENDING) {
-            with_key(id, BusName::Heartbeat)
-        } else if let Some(id) = rest.strip_suffix(".json") {
-            with_key(id, BusName::Spec)
-        } else {
-            BusName::Unknown
-        }
-    }
-}
-
-/// `2a.1` of `task-2a.1.take`: the last part is always the attempt.
-fn of_attempt(rest: &str, make: fn(TaskKey, Attempt) -> BusName) -> BusName {
-    let parsed = rest.rsplit_once('.').and_then(|(id, number)| {
-        let attempt = Attempt::from_wire(number.parse().ok()?)?;
-        Some(make(TaskKey::parse(id).ok()?, attempt))
-    });
-    parsed.unwrap_or(BusName::Unknown)
-}
-
-/// Files that editors and systems leave behind, which nobody meant to send.
-pub fn is_dropping(name: &str) -> bool {
-    name.starts_with('.')
-        || name.ends_with('~')
-        || name.ends_with(".tmp")
-        || name.ends_with(".partial")
-        || name.ends_with(".swp")
-        || name.ends_with(".bak")
-        || name == "4913"
-        || (name.starts_with('#') && name.ends_with('#'))
-}
-
-/// The batch that a directory below `tasks/` stands for.
-pub fn batch_of_directory(name: &OsStr) -> Option<Result<BatchId, (String, crate::model::id::IdDefect)>> {
-    let id = name.to_str()?.strip_prefix(BATCH_PREFIX)?;
-    Some(BatchId::parse(id).map_err(|defect| (id.to_owned(), defect)))
-}
-
-/// The batch that an entry below `tasks/`, `batches/` or `completed-batches/` stands for.
-pub fn batch_of_entry(name: &OsStr) -> Option<BatchId> {
-    let name = name.to_str()?;
-    let stem = name.strip_suffix(RESULT_ENDING).unwrap_or(name);
-    batch_of_directory(OsStr::new(stem))?.ok()
-}
-
-/// Whether a change of this file is no more than a sign of life.
-pub fn is_heartbeat(name: &str) -> bool {
-    name.ends_with(HEARTBEAT_ENDING)
-}
-
-/// Whether only the watcher itself writes files of this name, again and again.
-pub fn is_written_by_the_watcher(name: &str) -> bool {
-    matches!(name, "journal.jsonl" | "status.json")
-}
-
-/// Whether a file that lies loose in `tasks/` may be a spec.
-pub fn is_loose_spec(name: &str) -> bool {
-    name.ends_with(".json") && !is_dropping(name)
+/// Whether a path is a bus, or leads into one.
+pub fn is_on_bus(path: &Path) -> bool {
+    path.ancestors().any(|dir| dir.ends_with(Path::new(HOME).join(BUS)))
 }
 
 /// The reason's place beside a file in quarantine.
@@ -445,42 +383,4 @@ pub fn gone_of_log(log: &Path) -> PathBuf {
 /// Whether a file in quarantine is the reason of another one.
 pub fn is_reason(name: &OsStr) -> bool {
     name.to_string_lossy().ends_with(REASON_ENDING)
-}
-
-/// The task that a loose spec's file name stands for, if it names one.
-pub fn key_of_loose_spec(name: &OsStr) -> Option<TaskKey> {
-    let stem = name.to_str()?.strip_suffix(".json")?;
-    TaskKey::parse(stem.strip_prefix(TASK_PREFIX).unwrap_or(stem)).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn meaning(name: &str) -> BusName {
-        BusName::of(OsStr::new(name))
-    }
-
-    #[test]
-    fn a_name_means_one_thing() {
-        let key = |text: &str| TaskKey::parse(text).unwrap();
-        assert_eq!(meaning("task-2a.json"), BusName::Spec(key("2a")));
-        assert_eq!(meaning("task-2a.hb"), BusName::Heartbeat(key("2a")));
-        assert_eq!(meaning("task-2a.result.json"), BusName::Result(key("2a")));
-        assert_eq!(meaning("task-2a.result.error.json"), BusName::ResultError(key("2a")));
-        assert_eq!(meaning("task-2.1.3.take"), BusName::Take(key("2.1"), Attempt::from_wire(3).unwrap()));
-        assert_eq!(meaning("task-x.take"), BusName::Unknown);
-        assert_eq!(meaning("journal.jsonl"), BusName::Own);
-        assert_eq!(meaning("notes.txt"), BusName::Unknown);
-        assert!(matches!(meaning("task--rf.json"), BusName::BadId { .. }));
-    }
-
-    #[test]
-    fn droppings_of_editors_and_systems_are_nobodys_message() {
-        for name in
-            ["task-1.json~", ".task-1.json.swp", "4913", "task-1.json.tmp", ".DS_Store", ".nfs0001", ".tmp-x"]
-        {
-            assert_eq!(meaning(name), BusName::Dropping, "{name}");
-        }
-    }
 }

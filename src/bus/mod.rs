@@ -3,16 +3,20 @@
 //! Everything that touches the disk goes through the `Disk` port, so the simulator can stand in for it.
 //! No decision is taken here.
 
+pub mod access;
 pub mod archive;
 pub mod disk;
 pub mod journal;
 pub mod layout;
 pub mod lease;
+pub mod misplaced;
+mod names;
 pub mod occupancy;
 pub mod outsider;
 pub mod platform;
 pub mod quarantine;
 pub mod real_disk;
+pub mod version;
 pub mod wake;
 
 pub use disk::{Content, Disk, Durability, Listed, Look, NodeKind, Readers};
@@ -34,9 +38,27 @@ pub const JOURNAL_BYTES_MAX: u64 = 4 << 30;
 
 /// The hash by which the journal names bytes.
 pub fn sha256(bytes: &[u8]) -> String {
-    use sha2::Digest;
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digest = sha2::Sha256::digest(bytes);
-    let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
+    let mut hasher = Hasher::default();
+    hasher.update(bytes);
+    hasher.finish()
+}
+
+/// The same hash, part by part.
+#[derive(Default)]
+pub struct Hasher(sha2::Sha256);
+
+impl Hasher {
+    pub fn update(&mut self, part: &[u8]) {
+        use sha2::Digest;
+        self.0.update(part);
+    }
+
+    /// In lower-case hexadecimal.
+    pub fn finish(self) -> String {
+        use sha2::Digest;
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digest = self.0.finalize();
+        let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
+    }
 }

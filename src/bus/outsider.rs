@@ -2,18 +2,15 @@
 //!
 //! Everything here is what a ten-line shell script could do by hand; it only does it atomically.
 
-#![expect(clippy::disallowed_methods, reason = "a hard link is the last way to take a name exclusively")]
-
-use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags};
-
 use super::disk::{BusError, Content, Disk, Durability, NodeKind};
-use super::layout::{self, BatchPaths, BusName, Layout};
-use super::{HEARTBEAT_BYTES_MAX, SPEC_BYTES_MAX, real_disk};
+use super::journal;
+use super::layout::{self, BatchPaths, BusName, Layout, OutboxPaths};
+use super::version::{self, VersionError};
+use super::{HEARTBEAT_BYTES_MAX, SPEC_BYTES_MAX};
 use crate::format::{heartbeat, json};
-use crate::model::{Attempt, BatchId, TaskKey, TaskType};
+use crate::model::{Attempt, BatchId, Event, TaskKey, TaskType};
 
 /// A task that is offered: its spec lies on the bus.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,8 +32,8 @@ pub struct Wanted {
     pub batch: Option<BatchId>,
 }
 
-/// Takes one offered task for `take`'s writer, or finds none. Two takers never get the same attempt: the
-/// take's name can be created only once.
+/// Takes one offered task for `take`'s writer, or finds none; in a paused batch nothing begins. Two takers never get the
+/// same attempt: the take's name can be created only once.
 pub fn take_next(
     disk: &impl Disk,
     layout: &Layout,
@@ -50,8 +47,15 @@ pub fn take_next(
             if !fits || is_worked_on(disk, &paths, &offer)? {
                 continue;
             }
+            match version::check_batch(disk, &paths) {
+                Ok(()) if paused_by(disk, &paths).is_some() => break,
+                Ok(()) => {}
+                // The other batches are there all the same.
+                Err(VersionError::Newer { .. }) => break,
+                Err(VersionError::Disk(error)) => return Err(error),
+            }
             let path = paths.take(&key, offer.attempt);
-            if !create_once(&path, take).map_err(BusError::of("take", &path))? {
+            if !disk.publish_once(&path, take).map_err(BusError::of("take", &path))? {
                 continue;
             }
             // The offer may have been withdrawn between reading and taking: then the take means nothing.
@@ -64,6 +68,27 @@ pub fn take_next(
         }
     }
     Ok(None)
+}
+
+/// The batches whose tasks nobody may take now, each with who paused it.
+pub fn paused(
+    disk: &impl Disk,
+    layout: &Layout,
+    wanted: &Wanted,
+) -> Result<Vec<(BatchId, String)>, BusError> {
+    let all = batches(disk, layout, wanted)?.into_iter();
+    Ok(all.filter_map(|(batch, paths)| Some((batch, paused_by(disk, &paths)?))).collect())
+}
+
+/// The journal is the truth; one that cannot be read is the watcher's business.
+fn paused_by(disk: &impl Disk, paths: &BatchPaths) -> Option<String> {
+    let entries = journal::read(disk, &paths.journal()).ok()?;
+    let last = entries.into_iter().rev().find_map(|entry| match entry.event {
+        Event::PauseAsked { by, .. } => Some(Some(by)),
+        Event::ResumeAsked { .. } | Event::Reopened { .. } => Some(None),
+        _ => None,
+    });
+    last.flatten()
 }
 
 fn batches(
@@ -139,63 +164,149 @@ pub fn read_offer(
 
 /// Somebody who does not use takes shows by beating or by a result.
 fn is_worked_on(disk: &impl Disk, paths: &BatchPaths, offer: &Offer) -> Result<bool, BusError> {
-    let path = paths.heartbeat(&offer.key);
-    let content = disk.read(&path, HEARTBEAT_BYTES_MAX).map_err(BusError::of("read", &path))?;
-    if let Content::Bytes { bytes, .. } = content
-        && let Ok(beat) = heartbeat::read(&bytes)
-        && beat.attempt.is_none_or(|said| said == offer.attempt)
-    {
+    let outbox = paths.outbox(&offer.key, offer.attempt);
+    for path in [outbox.heartbeat(), paths.heartbeat(&offer.key)] {
+        let content = disk.read(&path, HEARTBEAT_BYTES_MAX).map_err(BusError::of("read", &path))?;
+        if let Content::Bytes { bytes, .. } = content
+            && let Ok(beat) = heartbeat::read(&bytes)
+            && beat.attempt.is_none_or(|said| said == offer.attempt)
+        {
+            return Ok(true);
+        }
+    }
+    if delivered(disk, &outbox.result())?.is_some() {
         return Ok(true);
     }
     let take = paths.take(&offer.key, offer.attempt);
     Ok(disk.look(&take).map_err(BusError::of("look at", &take))?.is_some())
 }
 
-/// Creates a file whole and only once; `false` if somebody was first.
-fn create_once(path: &Path, bytes: &[u8]) -> io::Result<bool> {
-    use std::io::Write;
-    use std::os::unix::fs::PermissionsExt;
-    let dir = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut staged = tempfile::Builder::new()
-        .prefix(real_disk::TEMPORARY_PREFIX)
-        .permissions(std::fs::Permissions::from_mode(0o644))
-        .tempfile_in(dir)?;
-    staged.write_all(bytes)?;
-    match rustix::fs::renameat_with(CWD, staged.path(), CWD, path, RenameFlags::NOREPLACE) {
-        Ok(()) => {
-            // It lives on under its new name; there is nothing left to remove.
-            let _ = staged.into_temp_path().keep();
-            Ok(true)
+/// What became of a result that an agent delivers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delivery {
+    /// It lies where the watcher looks.
+    Made(PathBuf),
+    /// The very same result was delivered before.
+    Repeated(PathBuf),
+    /// Another result of the same attempt was delivered before; that one counts.
+    NotTheFirst,
+    /// The attempt's outbox is closed.
+    Over,
+}
+
+/// Whether a result of this attempt lies where the watcher looks, or was taken in.
+pub fn has_delivered(disk: &impl Disk, layout: &Layout, offer: &Offer) -> Result<bool, BusError> {
+    let (active, archived) = (layout.batch(&offer.batch), layout.archived(&offer.batch));
+    let taken_in = [&active, &archived].map(|paths| paths.attempt(&offer.key, offer.attempt).result());
+    let offered = [active.result(&offer.key), active.outbox(&offer.key, offer.attempt).result()];
+    for path in offered.into_iter().chain(taken_in) {
+        if disk.look(&path).map_err(BusError::of("look at", &path))?.is_some_and(|look| look.size > 0) {
+            return Ok(true);
         }
-        Err(rustix::io::Errno::EXIST) => Ok(false),
-        // Some network file systems know no such rename; a hard link is as exclusive everywhere.
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP) => {
-            match std::fs::hard_link(staged.path(), path) {
-                Ok(()) => Ok(true),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-                Err(error) => Err(error),
-            }
-        }
-        Err(error) => Err(error.into()),
+    }
+    Ok(false)
+}
+
+/// Where an attempt writes: its outbox, or the task's plain names where nobody said which attempt it is.
+fn outbox_of(
+    disk: &impl Disk,
+    paths: &BatchPaths,
+    key: &TaskKey,
+    attempt: Option<Attempt>,
+) -> Result<Option<OutboxPaths>, BusError> {
+    let Some(attempt) = attempt else { return Ok(None) };
+    let outbox = paths.outbox(key, attempt);
+    let is_there = |dir: &Path| -> Result<bool, BusError> {
+        let look = disk.look(dir).map_err(BusError::of("look at", dir))?;
+        Ok(look.is_some_and(|look| look.kind == NodeKind::Directory))
+    };
+    // An attempt that 0.1.0 began has none.
+    let has_one = is_there(outbox.dir())? || is_there(paths.attempt(key, attempt).outbox().dir())?;
+    Ok(has_one.then_some(outbox))
+}
+
+/// Writes a beat; `false` if the attempt is over.
+pub fn beat(
+    disk: &impl Disk,
+    paths: &BatchPaths,
+    key: &TaskKey,
+    attempt: Option<Attempt>,
+    bytes: &[u8],
+) -> Result<bool, BusError> {
+    let outbox = outbox_of(disk, paths, key, attempt)?;
+    let path = outbox.map_or_else(|| paths.heartbeat(key), |outbox| outbox.heartbeat());
+    match disk.publish(&path, bytes, Durability::Unsynced) {
+        Ok(()) => Ok(true),
+        Err(error) if super::disk::is_absent(&error) => Ok(false),
+        Err(error) => Err(BusError::of("publish", &path)(error)),
     }
 }
 
-/// Writes a beat.
-pub fn beat(disk: &impl Disk, paths: &BatchPaths, key: &TaskKey, bytes: &[u8]) -> Result<(), BusError> {
-    let path = paths.heartbeat(key);
-    disk.publish(&path, bytes, Durability::Unsynced).map_err(BusError::of("publish", &path))
-}
-
-/// Delivers a result.
+/// Delivers a result. It never takes the place of another one.
 pub fn deliver(
     disk: &impl Disk,
     paths: &BatchPaths,
     key: &TaskKey,
+    attempt: Option<Attempt>,
     bytes: &[u8],
-) -> Result<PathBuf, BusError> {
-    let path = paths.result(key);
-    disk.publish(&path, bytes, Durability::Synced).map_err(BusError::of("publish", &path))?;
-    Ok(path)
+) -> Result<Delivery, BusError> {
+    let taken = attempt.map(|attempt| paths.attempt(key, attempt).result());
+    if let Some(taken) = &taken
+        && let Some(before) = delivered(disk, taken)?
+    {
+        return Ok(if before == bytes { Delivery::Repeated(taken.clone()) } else { Delivery::NotTheFirst });
+    }
+    let outbox = outbox_of(disk, paths, key, attempt)?;
+    let path = outbox.map_or_else(|| paths.result(key), |outbox| outbox.result());
+    match place(disk, &path, bytes)? {
+        Delivery::Made(_) => {}
+        other => return Ok(other),
+    }
+    // The watcher may have taken another one out of the box since we looked: then this one comes second.
+    if let Some(taken) = &taken
+        && delivered(disk, taken)?.is_some_and(|before| before != bytes)
+    {
+        let _ = disk.remove_file(&path);
+        return Ok(Delivery::NotTheFirst);
+    }
+    Ok(Delivery::Made(path))
+}
+
+/// How often a box that is neither free nor holds anything is tried again: the watcher may have emptied it just now.
+const TRIES_MOST: u32 = 5;
+
+/// Puts a result into a box, unless there is one.
+fn place(disk: &impl Disk, path: &Path, bytes: &[u8]) -> Result<Delivery, BusError> {
+    for _ in 0..TRIES_MOST {
+        match disk.publish_once(path, bytes) {
+            Ok(true) => return Ok(Delivery::Made(path.to_owned())),
+            Ok(false) => {}
+            Err(error) if super::disk::is_absent(&error) => return Ok(Delivery::Over),
+            Err(error) => return Err(BusError::of("publish", path)(error)),
+        }
+        match disk.read(path, super::RESULT_BYTES_MAX).map_err(BusError::of("read", path))? {
+            Content::Absent => {}
+            // Not yet written, or what a loss of power left: nobody's result is lost.
+            Content::Bytes { bytes: before, .. } if before.is_empty() => {
+                disk.publish(path, bytes, Durability::Synced).map_err(BusError::of("publish", path))?;
+                return Ok(Delivery::Made(path.to_owned()));
+            }
+            Content::Bytes { bytes: before, .. } if before == bytes => {
+                return Ok(Delivery::Repeated(path.to_owned()));
+            }
+            _ => return Ok(Delivery::NotTheFirst),
+        }
+    }
+    Ok(Delivery::NotTheFirst)
+}
+
+/// The bytes of a result that lies there; an empty one is not yet written.
+fn delivered(disk: &impl Disk, path: &Path) -> Result<Option<Vec<u8>>, BusError> {
+    let content = disk.read(path, super::RESULT_BYTES_MAX).map_err(BusError::of("read", path))?;
+    Ok(match content {
+        Content::Bytes { bytes, .. } if !bytes.is_empty() => Some(bytes),
+        _ => None,
+    })
 }
 
 #[cfg(test)]
@@ -252,7 +363,7 @@ mod tests {
                     }
                     std::fs::rename(&tasks, &archive).unwrap();
                 });
-                deliver(&RealDisk::default(), &paths, &key, b"{}").unwrap();
+                deliver(&RealDisk::default(), &paths, &key, None, b"{}").unwrap();
             });
         }
     }

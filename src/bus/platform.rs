@@ -212,6 +212,23 @@ pub fn children_usage() -> ChildrenUsage {
     }
 }
 
+/// The processes that hold a lock on a file with this number, as the kernel lists them. `None` where it lists none: other
+/// systems, and file systems whose locks it does not keep itself.
+pub fn lock_holders(inode: u64) -> Option<Vec<u32>> {
+    if is_portable_forced() {
+        return None;
+    }
+    let text = std::fs::read_to_string("/proc/locks").ok()?;
+    // `1: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF`; who waits for one has an arrow before the kind.
+    let holder = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, _, pid, file, ..] = words.as_slice() else { return None };
+        (file.rsplit(':').next()?.parse() == Ok(inode)).then(|| pid.parse().ok()).flatten()
+    };
+    let holders: Vec<u32> = text.lines().filter_map(holder).collect();
+    (!holders.is_empty()).then_some(holders)
+}
+
 /// Keeps every open descriptor but the first three from whatever is started later: whoever started us may
 /// have left us some that nobody knows of.
 #[cfg(target_os = "linux")]
@@ -226,6 +243,25 @@ pub fn keep_descriptors() {
 
 #[cfg(not(target_os = "linux"))]
 pub fn keep_descriptors() {}
+
+/// The file behind a descriptor that this program left open for itself when it executed itself anew.
+#[expect(
+    unsafe_code,
+    reason = "nobody else in the program knows of the descriptor, so nobody else closes it"
+)]
+pub fn own_descriptor(descriptor: i32) -> File {
+    use std::os::fd::FromRawFd;
+    unsafe { File::from_raw_fd(descriptor) }
+}
+
+/// A number that nobody else draws. For names and marks that must differ, never for keys.
+pub fn random() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    // The standard library asks the system for the hasher's keys, and changes them each time.
+    let mut hasher = std::hash::RandomState::new().build_hasher();
+    hasher.write_u32(std::process::id());
+    hasher.finish()
+}
 
 /// Which side of a fork we are on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::disk::{BusError, Disk, Durability, is_absent};
+use super::disk::{BusError, Content, Disk, Durability, is_absent};
 use super::layout::Layout;
 use crate::model::{Defect, WallTime};
 
@@ -19,6 +19,18 @@ struct ReasonFile<'a> {
     refused_at: WallTime,
     defects: &'a [Defect],
 }
+
+/// The same, read back.
+#[derive(Deserialize)]
+struct WrittenReason {
+    file: String,
+    refused_at: WallTime,
+    #[serde(default)]
+    defects: Vec<Defect>,
+}
+
+/// Enough for every defect of the largest plan that somebody reads through.
+const REASON_BYTES_MAX: u64 = 64 << 20;
 
 /// Moves `path` into quarantine under a number of its own and leaves the reason beside it.
 /// `None` if the file is gone.
@@ -44,6 +56,56 @@ pub fn refuse(
         Err(error) if is_absent(&error) => Ok(None),
         Err(error) => Err(BusError::of("quarantine", path)(error)),
     }
+}
+
+/// A file in quarantine, with what stands beside it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refused {
+    pub number: u64,
+    /// Where it was found, relative to the bus; its own name where no reason lies beside it.
+    pub file: String,
+    pub path: PathBuf,
+    pub at: Option<WallTime>,
+    pub defects: Vec<Defect>,
+}
+
+impl Refused {
+    /// Whether it can go back: it was found on the bus, and its way there leads nowhere else.
+    pub fn is_from_the_bus(&self) -> bool {
+        let mut parts = Path::new(&self.file).components();
+        self.at.is_some() && parts.all(|part| matches!(part, std::path::Component::Normal(_)))
+    }
+}
+
+/// Everything that was refused, in the order of the numbers.
+pub fn list(disk: &impl Disk, layout: &Layout) -> Result<Vec<Refused>, BusError> {
+    let dir = layout.quarantine();
+    let listed = match disk.list(&dir) {
+        Ok(listed) => listed,
+        Err(error) if is_absent(&error) => return Ok(Vec::new()),
+        Err(error) => return Err(BusError::of("list", &dir)(error)),
+    };
+    let mut found = Vec::new();
+    for entry in listed.iter().filter(|entry| !super::layout::is_reason(&entry.name)) {
+        let name = entry.name.to_string_lossy().into_owned();
+        let Some(number) = name.split_once('-').and_then(|(number, _)| number.parse().ok()) else { continue };
+        let path = dir.join(&entry.name);
+        let reason_path = super::layout::reason_beside(&path);
+        let content =
+            disk.read(&reason_path, REASON_BYTES_MAX).map_err(BusError::of("read", &reason_path))?;
+        let told: Option<WrittenReason> = match content {
+            Content::Bytes { bytes, .. } => serde_json::from_slice(&bytes).ok(),
+            _ => None,
+        };
+        found.push(match told {
+            Some(told) => {
+                Refused { number, file: told.file, path, at: Some(told.refused_at), defects: told.defects }
+            }
+            None => Refused { number, file: name, path, at: None, defects: Vec::new() },
+        });
+    }
+    found.sort_by_key(|one| one.number);
+    Ok(found)
 }
 
 /// What a refusal says: beside the file in quarantine, and where the agent looks.

@@ -8,13 +8,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags};
 
+use super::access::{self, Access, Trust};
 use super::disk::{Content, Disk, Durability, Listed, Look, NodeKind, Readers, read_between};
 use super::platform;
 pub use crate::model::containment::TEMPORARY_PREFIX;
@@ -41,11 +42,25 @@ impl Orders {
 pub struct RealDisk {
     /// `journal_sync = false`: for machines whose power never fails, and for benchmarks.
     never_syncs: bool,
+    /// Whose files are read. Everybody's, for a command that decides nothing by them.
+    trust: Option<Trust>,
 }
 
 impl RealDisk {
     pub fn new(never_syncs: bool) -> Self {
-        RealDisk { never_syncs }
+        RealDisk { never_syncs, trust: None }
+    }
+
+    /// Reads no file of a user whom nobody trusts.
+    pub fn trusting(self, trust: Trust) -> Self {
+        RealDisk { trust: Some(trust), ..self }
+    }
+
+    /// Whose file it is, if it is a stranger's.
+    fn stranger(&self, file: &File) -> io::Result<Option<Content>> {
+        let Some(trust) = &self.trust else { return Ok(None) };
+        let owner = file.metadata()?.uid();
+        Ok((!trust.covers(owner)).then_some(Content::Foreign { owner }))
     }
 
     fn begin(&self) {
@@ -120,7 +135,7 @@ fn refused_by_system(metadata: &fs::Metadata, error: io::Error) -> io::Result<Co
 /// Opens for reading whatever stands there, without following a link or waiting for a writer of a pipe.
 fn open_plainly(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let descriptor = rustix::fs::openat(rustix::fs::CWD, path, flags, Mode::empty())?;
+    let descriptor = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
     Ok(File::from(descriptor))
 }
 
@@ -128,7 +143,7 @@ fn open_plainly(path: &Path) -> io::Result<File> {
 fn open_for_reading(path: &Path) -> io::Result<Result<File, Content>> {
     match open_plainly(path) {
         Ok(file) => Ok(Ok(file)),
-        Err(error) if super::disk::is_absent(&error) => Ok(Err(Content::Absent)),
+        Err(error) if super::disk::leads_nowhere(&error) => Ok(Err(Content::Absent)),
         // A link (ELOOP) or a socket (ENXIO) cannot be opened this way: say what it is.
         Err(error) => match fs::symlink_metadata(path) {
             Ok(metadata) if metadata.is_file() => refused_by_system(&metadata, error).map(Err),
@@ -171,11 +186,49 @@ fn read_opened(file: &File, limit: u64) -> io::Result<Content> {
     Ok(if same { Content::Bytes { bytes, look: after } } else { Content::Changing })
 }
 
-fn mode_for(readers: Readers) -> u32 {
-    match readers {
-        Readers::Everybody => 0o644,
-        Readers::UserAlone => 0o600,
+/// How much of a file is read at a time.
+const PART_BYTES: u64 = 128 << 10;
+
+/// Reads a file of any size, one with several names too: a work tree may hold such.
+fn digest_opened(file: &File) -> io::Result<Option<String>> {
+    let before = look_of(&file.metadata()?);
+    if before.kind != NodeKind::File {
+        return Ok(None);
     }
+    let mut hasher = super::Hasher::default();
+    let mut part = vec![0; before.size.clamp(1, PART_BYTES) as usize];
+    let mut reader = file;
+    let mut length = 0;
+    loop {
+        let count = reader.read(&mut part)?;
+        if count == 0 {
+            break;
+        }
+        hasher.update(&part[..count]);
+        length += count as u64;
+    }
+    let after = look_of(&file.metadata()?);
+    let is_stable = before == after && length == after.size;
+    Ok(is_stable.then(|| hasher.finish()))
+}
+
+/// The mode of a new file, and whether it holds whatever the umask says.
+fn mode_for(readers: Readers, path: &Path) -> (u32, bool) {
+    match (readers, directory_of(path).and_then(Access::below)) {
+        (Readers::UserAlone, _) => (access::OWNERS_FILE, true),
+        (Readers::Everybody, Some(access)) => (access.file_mode(), true),
+        (Readers::Everybody, None) => (0o644, false),
+    }
+}
+
+/// Opens a file that may be new; a new one gets the mode of its place.
+fn open_or_create(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let (mode, holds) = mode_for(Readers::Everybody, path);
+    let file = options.mode(mode).open(path)?;
+    if holds && file.metadata()?.len() == 0 {
+        access::set_file_mode(&file, mode);
+    }
+    Ok(file)
 }
 
 impl Disk for RealDisk {
@@ -198,7 +251,7 @@ impl Disk for RealDisk {
         self.begin();
         match fs::symlink_metadata(path) {
             Ok(metadata) => Ok(Some(look_of(&metadata))),
-            Err(error) if super::disk::is_absent(&error) => Ok(None),
+            Err(error) if super::disk::leads_nowhere(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -206,8 +259,19 @@ impl Disk for RealDisk {
     fn read(&self, path: &Path, limit: u64) -> io::Result<Content> {
         self.begin();
         match open_for_reading(path)? {
-            Ok(file) => read_opened(&file, limit),
+            Ok(file) => match self.stranger(&file)? {
+                Some(foreign) => Ok(foreign),
+                None => read_opened(&file, limit),
+            },
             Err(content) => Ok(content),
+        }
+    }
+
+    fn digest(&self, path: &Path) -> io::Result<Option<String>> {
+        self.begin();
+        match open_for_reading(path)? {
+            Ok(file) => digest_opened(&file),
+            Err(_) => Ok(None),
         }
     }
 
@@ -217,6 +281,9 @@ impl Disk for RealDisk {
             Ok(file) => file,
             Err(content) => return Ok((content, None)),
         };
+        if let Some(foreign) = self.stranger(&file)? {
+            return Ok((foreign, None));
+        }
         read_between(|| platform::has_writer(&file), || read_opened(&file, limit))
     }
 
@@ -232,7 +299,7 @@ impl Disk for RealDisk {
 
     fn make_dirs(&self, dir: &Path) -> io::Result<()> {
         self.begin();
-        fs::create_dir_all(dir)
+        access::make_directories(dir)
     }
 
     fn publish(&self, path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
@@ -248,11 +315,15 @@ impl Disk for RealDisk {
     ) -> io::Result<()> {
         self.begin();
         let dir = directory_of(path).ok_or(io::ErrorKind::InvalidInput)?;
+        let (mode, holds) = mode_for(readers, path);
         let mut staged = tempfile::Builder::new()
             .prefix(TEMPORARY_PREFIX)
-            .permissions(fs::Permissions::from_mode(mode_for(readers)))
+            .permissions(fs::Permissions::from_mode(mode))
             .tempfile_in(dir)
             .map_err(without_path)?;
+        if holds {
+            access::set_file_mode(staged.as_file(), mode);
+        }
         staged.write_all(bytes)?;
         if self.syncs(durability) {
             staged.as_file().sync_data()?;
@@ -271,19 +342,48 @@ impl Disk for RealDisk {
     fn prepare_for(&self, readers: Readers, path: &Path, bytes: &[u8]) -> io::Result<()> {
         self.begin();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = mode_for(readers);
-        let mut file =
-            File::from(rustix::fs::openat(rustix::fs::CWD, path, flags, Mode::from_raw_mode(mode))?);
-        if readers == Readers::UserAlone {
+        let (mode, holds) = mode_for(readers, path);
+        let mut file = File::from(rustix::fs::openat(CWD, path, flags, Mode::from_raw_mode(mode))?);
+        if holds {
             // One that an interrupted attempt left keeps its mode otherwise.
-            file.set_permissions(fs::Permissions::from_mode(mode))?;
+            access::set_file_mode(&file, mode);
         }
         file.write_all(bytes)
     }
 
+    fn publish_once(&self, path: &Path, bytes: &[u8]) -> io::Result<bool> {
+        self.begin();
+        let dir = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        let (mode, _) = mode_for(Readers::Everybody, path);
+        let mut staged = tempfile::Builder::new()
+            .prefix(TEMPORARY_PREFIX)
+            .permissions(fs::Permissions::from_mode(mode))
+            .tempfile_in(dir)?;
+        access::set_file_mode(staged.as_file(), mode);
+        staged.write_all(bytes)?;
+        staged.as_file().sync_data()?;
+        match rustix::fs::renameat_with(CWD, staged.path(), CWD, path, RenameFlags::NOREPLACE) {
+            Ok(()) => {
+                // It lives on under its new name; there is nothing left to remove.
+                let _ = staged.into_temp_path().keep();
+                Ok(true)
+            }
+            Err(rustix::io::Errno::EXIST) => Ok(false),
+            // Some network file systems know no such rename; a hard link is as exclusive everywhere.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP) => {
+                match fs::hard_link(staged.path(), path) {
+                    Ok(()) => Ok(true),
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+                    Err(error) => Err(error),
+                }
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn create_empty(&self, path: &Path) -> io::Result<()> {
         self.begin();
-        match OpenOptions::new().write(true).create_new(true).open(path) {
+        match open_or_create(OpenOptions::new().write(true).create_new(true), path) {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(error),
@@ -292,7 +392,7 @@ impl Disk for RealDisk {
 
     fn append(&self, path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
         self.begin();
-        let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+        let mut file = open_or_create(OpenOptions::new().append(true).create(true), path)?;
         let is_new = file.metadata()?.len() == 0;
         file.write_all(bytes)?;
         if self.syncs(durability) {

@@ -3,9 +3,9 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::platform;
@@ -14,6 +14,9 @@ use notify::{Config, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher a
 
 /// Most events that may wait to be looked at; beyond that a full scan is cheaper anyway.
 const WAITING_MAX: usize = 8192;
+
+/// Most outboxes that are watched; what comes into the others is found by the scans.
+const OUTBOXES_MAX: usize = 4096;
 
 /// What woke the watcher.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -39,10 +42,15 @@ impl Nudger {
     }
 }
 
+/// Heartbeats that nobody has seen change yet: the first one of an attempt is news.
+type FirstBeats = Arc<Mutex<HashSet<PathBuf>>>;
+
 /// Waits for file events, or for time to pass where the system has none.
 pub struct Wake {
     source: Option<RecommendedWatcher>,
     watched: HashSet<PathBuf>,
+    outboxes: HashSet<PathBuf>,
+    first_beats: FirstBeats,
     sender: SyncSender<Nudge>,
     receiver: Receiver<Nudge>,
     overflowed: Arc<AtomicBool>,
@@ -53,8 +61,13 @@ impl Wake {
     pub fn new(events: bool) -> Self {
         let (sender, receiver) = sync_channel(WAITING_MAX);
         let overflowed = Arc::new(AtomicBool::new(false));
-        let source = if events { source(sender.clone(), overflowed.clone()) } else { None };
-        Wake { source, watched: HashSet::new(), sender, receiver, overflowed }
+        let first_beats = FirstBeats::default();
+        let source = match events {
+            true => source(sender.clone(), overflowed.clone(), first_beats.clone()),
+            false => None,
+        };
+        let (watched, outboxes) = (HashSet::new(), HashSet::new());
+        Wake { source, watched, outboxes, first_beats, sender, receiver, overflowed }
     }
 
     pub fn nudger(&self) -> Nudger {
@@ -83,6 +96,40 @@ impl Wake {
                 false
             }
         }
+    }
+
+    /// Watches the outbox of one attempt. Where the system allows no more watches, the scans find what comes there.
+    pub fn watch_outbox(&mut self, dir: &Path) {
+        let Some(source) = &mut self.source else { return };
+        if self.outboxes.len() < OUTBOXES_MAX
+            && !self.outboxes.contains(dir)
+            && source.watch(dir, RecursiveMode::NonRecursive).is_ok()
+        {
+            self.outboxes.insert(dir.to_owned());
+        }
+    }
+
+    /// Forgets the outbox of an attempt that is over.
+    pub fn unwatch_outbox(&mut self, dir: &Path) {
+        if self.outboxes.remove(dir)
+            && let Some(source) = &mut self.source
+        {
+            let _ = source.unwatch(dir);
+        }
+    }
+
+    /// Lets a change of this heartbeat wake the watcher, until it is expected no more.
+    pub fn expect_beat(&self, heartbeat: PathBuf, is_expected: bool) {
+        let mut expected = self.first_beats.lock().unwrap_or_else(PoisonError::into_inner);
+        match is_expected {
+            true => expected.insert(heartbeat),
+            false => expected.remove(&heartbeat),
+        };
+    }
+
+    /// Has a path looked at that may have changed before it was watched.
+    pub fn hint(&self, path: PathBuf) {
+        let _ = self.sender.try_send(Nudge::Path(path));
     }
 
     /// Forgets a directory that was archived.
@@ -120,7 +167,33 @@ impl Wake {
     }
 }
 
-fn source(sender: SyncSender<Nudge>, overflowed: Arc<AtomicBool>) -> Option<RecommendedWatcher> {
+/// Tells of every file that is written below a directory, as soon as the system tells of it, until it is dropped.
+#[derive(Debug)]
+pub struct TreeWatch {
+    _source: RecommendedWatcher,
+}
+
+impl TreeWatch {
+    /// `None` where the system has no events, or not enough of them for this tree: then nothing is told.
+    pub fn new(root: &Path, mut written: impl FnMut(&Path) + Send + 'static) -> Option<TreeWatch> {
+        let handler = move |event: notify::Result<notify::Event>| {
+            let Ok(event) = event else { return };
+            if says_something(event.kind) || matches!(event.kind, EventKind::Modify(ModifyKind::Data(_))) {
+                event.paths.iter().for_each(|path| written(path));
+            }
+        };
+        let kinds = kinds_asked_for() | EventKindMask::MODIFY_DATA;
+        let mut source = RecommendedWatcher::new(handler, Config::default().with_event_kinds(kinds)).ok()?;
+        source.watch(root, RecursiveMode::Recursive).ok()?;
+        Some(TreeWatch { _source: source })
+    }
+}
+
+fn source(
+    sender: SyncSender<Nudge>,
+    overflowed: Arc<AtomicBool>,
+    first_beats: FirstBeats,
+) -> Option<RecommendedWatcher> {
     let handler = move |event: notify::Result<notify::Event>| {
         let Ok(event) = event else {
             overflowed.store(true, Ordering::Relaxed);
@@ -136,7 +209,7 @@ fn source(sender: SyncSender<Nudge>, overflowed: Arc<AtomicBool>) -> Option<Reco
             return;
         }
         for path in event.paths {
-            if is_no_message(&path) {
+            if is_no_message(&path, &first_beats) {
                 continue;
             }
             if sender.try_send(Nudge::Path(path)).is_err() {
@@ -173,11 +246,13 @@ fn says_something(kind: EventKind) -> bool {
     }
 }
 
-/// Beats are counted by the scans: a thousand agents must not wake the watcher a thousand times a second.
-/// Neither must its own writing, nor the files that agents prepare beside their place: their rename does.
-fn is_no_message(path: &Path) -> bool {
+/// Beats are counted by the scans: a thousand agents must not wake the watcher a thousand times a second. Only the
+/// first one of an attempt tells something new. Neither must its own writing wake it, nor the files that agents
+/// prepare beside their place: their rename does.
+fn is_no_message(path: &Path, first_beats: &FirstBeats) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    super::layout::is_heartbeat(name)
+    let is_first = || first_beats.lock().unwrap_or_else(PoisonError::into_inner).contains(path);
+    (super::layout::is_heartbeat(name) && !is_first())
         || super::layout::is_dropping(name)
         || super::layout::is_written_by_the_watcher(name)
 }
@@ -203,6 +278,25 @@ mod tests {
         }
         assert!(seen.iter().any(|path| path.ends_with("task-1.result.json")), "{seen:?}");
         assert!(!seen.iter().any(|path| path.ends_with("task-1.hb")), "{seen:?}");
+    }
+
+    #[test]
+    fn the_first_beat_of_an_attempt_wakes_and_the_next_one_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut wake = Wake::new(true);
+        wake.watch_outbox(dir.path());
+        let (first, other) = (dir.path().join("task-1.hb"), dir.path().join("heartbeat.json"));
+        wake.expect_beat(first.clone(), true);
+        std::fs::write(&other, "{}").unwrap();
+        std::fs::write(&first, "{}").unwrap();
+        let mut seen = Vec::new();
+        for _ in 0..100 {
+            seen.extend(wake.wait(Duration::from_millis(100), 0).paths);
+            if seen.contains(&first) {
+                break;
+            }
+        }
+        assert!(seen.contains(&first) && !seen.contains(&other), "{seen:?}");
     }
 
     #[test]
