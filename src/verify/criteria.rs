@@ -58,6 +58,11 @@ pub fn not_run(criterion: &Criterion, why: &str) -> Finding {
     finding(criterion, Grade::Claimed, false, None, format!("its check could not be run: {why}"))
 }
 
+/// A check that checks nothing decides against the criterion, however it ended.
+pub fn vacuous(criterion: &Criterion, why: &str) -> Finding {
+    finding(criterion, Grade::Claimed, false, None, why.to_owned())
+}
+
 /// What the agent says of the criteria that no command decided.
 pub fn by_word(criteria: &[Criterion], decided: &[Finding], claim: &Claim) -> Vec<Finding> {
     let is_open = |criterion: &&Criterion| {

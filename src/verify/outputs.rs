@@ -1,24 +1,21 @@
-//! Declared outputs and required artifacts: whether something is there, inside the workspace and not empty.
+//! Declared outputs and required artifacts: whether something is there, inside the workspace and not empty, and what
+//! became of it since the task began.
 
 use std::path::{Path, PathBuf};
 
-use crate::model::evidence::About;
-use crate::model::inspected::Change;
+use super::tally::{Tally, is_customarily_empty};
+use crate::model::declared::{PATTERN_OPTIONS, files_of, fitting};
+use crate::model::evidence::{About, Brought, Change};
+use crate::model::inspected::Change as ChangedPath;
 use crate::model::placement::source_of;
 use crate::model::tree::{Entry, Manifest, TreePath};
 use crate::model::{Claim, Finding, Grade};
+use crate::work_tree::Scan;
 
 /// Most files that one pattern may match: above it the pattern means a tree, and should be an output.
 const MATCHES_MAX: usize = 20_000;
 /// Most files that are told one by one: the verdict is journaled.
 const UNCLAIMED_LISTED_MAX: usize = 100;
-/// How patterns are read, wherever one is.
-const OPTIONS: glob::MatchOptions = glob::MatchOptions {
-    case_sensitive: true,
-    require_literal_separator: true,
-    require_literal_leading_dot: false,
-};
-
 /// Where patterns look.
 #[derive(Debug, Clone, Copy)]
 pub struct Ground<'a> {
@@ -28,46 +25,129 @@ pub struct Ground<'a> {
     pub aside: &'a [PathBuf],
 }
 
-/// An output is there when something is: a file that is not empty, or a directory with one in it.
-pub fn output(name: &str, source: &TreePath, now: &Manifest) -> Finding {
-    let is_full = |entry: &Entry| matches!(entry, Entry::File { size, .. } if *size > 0);
-    let (met, saw) = match now.get(source) {
-        None => (false, "does not exist".to_owned()),
-        Some(Entry::Link { .. }) => (false, "is a symbolic link".to_owned()),
-        Some(entry @ Entry::File { .. }) if is_full(entry) => (true, "exists".to_owned()),
-        Some(Entry::File { .. }) => (false, "is empty".to_owned()),
-        Some(Entry::Directory { .. }) => {
-            let inside = now.iter().filter(|(path, _)| path.is_below(source));
-            match inside.filter(|(_, entry)| is_full(entry)).count() {
-                0 => (false, "is a directory without a file that is not empty".to_owned()),
-                count => (true, format!("exists, with {count} files")),
-            }
-        }
-    };
-    Finding { about: About::Output, ..Finding::new(name, Grade::Observed, met, saw) }
+/// Looks at the files of an attempt, from before its task's first attempt to its end.
+#[derive(Debug, Clone, Copy)]
+pub struct Looks<'a> {
+    /// Before the task's first attempt.
+    pub base: &'a Scan,
+    /// Before this attempt.
+    pub before: &'a Scan,
+    pub after: &'a Scan,
+    /// Below which paths are told.
+    pub workspace: &'a TreePath,
 }
 
-/// Whether every pattern matches something that is not empty. The error is a sentence for people.
-pub fn artifacts(ground: Ground<'_>, patterns: &[String]) -> Result<Vec<Finding>, String> {
+/// An output, and what its content became since the task began: only that is evidence of work.
+pub fn output(name: &str, source: &TreePath, looks: Looks<'_>) -> (Finding, Brought) {
+    let there = presence(name, source, &looks.after.manifest);
+    if !there.met {
+        return (there, Brought::default());
+    }
+    let tally = became(|path| path == source || path.is_below(source), looks);
+    (Finding::of_change(name, About::Output, tally.change(), tally.is_inherited()), tally.brought)
+}
+
+/// An output is there when something is: a file that is not empty, or a directory with one in it.
+pub fn presence(name: &str, source: &TreePath, now: &Manifest) -> Finding {
+    let is_full = |path: &TreePath, entry: &Entry| match entry {
+        Entry::File { size, .. } => *size > 0 || is_customarily_empty(path.as_path()),
+        Entry::Link { .. } | Entry::Directory { .. } => false,
+    };
+    let unmet = match now.get(source) {
+        None => Some("does not exist"),
+        Some(Entry::Link { .. }) => Some("is a symbolic link"),
+        Some(entry @ Entry::File { .. }) => (!is_full(source, entry)).then_some("is empty"),
+        Some(Entry::Directory { .. }) => {
+            let mut inside = now.iter().filter(|(path, _)| path.is_below(source));
+            let none = "is a directory without a file that is not empty";
+            (!inside.any(|(path, entry)| is_full(path, entry))).then_some(none)
+        }
+    };
+    let finding = Finding::new(name, Grade::Observed, unmet.is_none(), unmet.unwrap_or("exists"));
+    Finding { about: About::Output, ..finding }
+}
+
+/// Whether every pattern matches something that is not empty, and what became of that. The error is a sentence for
+/// people.
+pub fn artifacts(
+    ground: Ground<'_>,
+    patterns: &[String],
+    looks: Option<Looks<'_>>,
+) -> Result<Vec<(Finding, Brought)>, String> {
     let mut findings = Vec::new();
     for pattern in patterns {
         let matches = matches(ground, pattern)?;
         let filled = matches.iter().filter(|path| is_filled(path)).count();
-        let (met, saw) = match (matches.len(), filled) {
-            (0, _) => (false, "nothing matches it".to_owned()),
-            (_, 0) => (false, "all that matches it is empty".to_owned()),
-            (_, count) => (true, format!("{count} found")),
+        let about = |met, saw: &str| Finding {
+            about: About::Artifact,
+            ..Finding::new(pattern, Grade::Observed, met, saw)
         };
-        findings.push(Finding { about: About::Artifact, ..Finding::new(pattern, Grade::Observed, met, saw) });
+        findings.push(match (matches.len(), filled, looks) {
+            (0, _, _) => (about(false, "nothing matches it"), Brought::default()),
+            (_, 0, _) => (about(false, "all that matches it is empty"), Brought::default()),
+            (_, count, None) => (about(true, &format!("{count} found")), Brought::default()),
+            (_, _, Some(looks)) => {
+                let fits = fitting(pattern);
+                let is_meant = |path: &TreePath| {
+                    path.rest_below(looks.workspace).is_some_and(|rest| fits(rest.as_path()))
+                };
+                let tally = became(is_meant, looks);
+                (
+                    Finding::of_change(pattern, About::Artifact, tally.change(), tally.is_inherited()),
+                    tally.brought,
+                )
+            }
+        });
     }
     Ok(findings)
+}
+
+/// What became of the files that are meant.
+fn became(is_meant: impl Fn(&TreePath) -> bool, looks: Looks<'_>) -> Tally {
+    let Looks { base, before, after, workspace } = looks;
+    let mut tally = Tally::default();
+    let told = |path: &TreePath| path.rest_below(workspace).unwrap_or_else(|| path.clone()).to_string();
+    let is_file = |entry: &Entry| !matches!(entry, Entry::Directory { .. });
+    for (path, entry) in after.manifest.iter().filter(|(path, entry)| is_meant(path) && is_file(entry)) {
+        let change = change_of(path, entry, base, after);
+        let is_older = change_of(path, entry, before, after) == Change::Untouched;
+        tally.note(&told(path), change, is_older);
+    }
+    let gone = |path: &TreePath| !after.manifest.get(path).is_some_and(is_file);
+    for (path, _) in base.manifest.iter().filter(|(path, entry)| is_meant(path) && is_file(entry)) {
+        if gone(path) {
+            tally.had_files = true;
+            tally.note(&told(path), Change::Deleted, !before.manifest.contains_key(path));
+        }
+    }
+    tally
+}
+
+fn change_of(path: &TreePath, now: &Entry, then: &Scan, after: &Scan) -> Change {
+    let digest_then = match then.manifest.get(path) {
+        Some(Entry::File { sha256, .. }) => Some(*sha256),
+        Some(entry @ Entry::Link { .. }) if entry == now => return Change::Untouched,
+        Some(Entry::Link { .. } | Entry::Directory { .. }) | None => None,
+    };
+    let Entry::File { sha256, size, .. } = now else { return Change::Linked };
+    let is_empty = *size == 0 && !is_customarily_empty(path.as_path());
+    match digest_then {
+        Some(digest) if digest == *sha256 => match (then.look_of(path), after.look_of(path)) {
+            // Of a file that nobody looked at then, only the content is known.
+            (Some(then), Some(now)) if then != now => Change::Rewritten,
+            (_, _) => Change::Untouched,
+        },
+        _ if is_empty => Change::Emptied,
+        Some(_) => Change::Modified,
+        None => Change::Created,
+    }
 }
 
 /// What a pattern matches below the workspace. Links are not followed out of it, and what is aside is not
 /// looked at.
 pub fn matches(ground: Ground<'_>, pattern: &str) -> Result<Vec<PathBuf>, String> {
     let escaped = glob::Pattern::escape(&ground.workspace.to_string_lossy());
-    let found = glob::glob_with(&format!("{escaped}/{}", files_of(pattern)), OPTIONS)
+    let found = glob::glob_with(&format!("{escaped}/{}", files_of(pattern)), PATTERN_OPTIONS)
         .map_err(|error| format!("pattern '{pattern}': {error}"))?;
     let mut matches = Vec::new();
     for path in found.filter_map(Result::ok) {
@@ -88,7 +168,7 @@ pub fn matches(ground: Ground<'_>, pattern: &str) -> Result<Vec<PathBuf>, String
 /// Declared outputs that changed though the agent's result does not name them, nor a directory that holds
 /// them. A result that names no file at all says nothing about any.
 pub fn unclaimed(
-    changes: &[Change],
+    changes: &[ChangedPath],
     sources: &[(TreePath, PathBuf)],
     root: &Path,
     claim: &Claim,
@@ -97,7 +177,7 @@ pub fn unclaimed(
     if claimed.is_empty() {
         return Vec::new();
     }
-    let is_there = |change: &&Change| {
+    let is_there = |change: &&ChangedPath| {
         let is_file = matches!(change.theirs, Some(Entry::File { .. } | Entry::Link { .. }));
         is_file && change.base != change.theirs
     };
@@ -108,16 +188,7 @@ pub fn unclaimed(
 
 /// Whether a path below the workspace is what the pattern means, or lies in it.
 pub fn fits(pattern: &str, path: &Path) -> bool {
-    // As the walk that finds artifacts reads it: `./build//` is `build`.
-    let plain: Vec<&str> = pattern.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
-    let Ok(pattern) = glob::Pattern::new(&files_of(&plain.join("/"))) else { return false };
-    path.ancestors().any(|outer| pattern.matches_path_with(outer, OPTIONS))
-}
-
-/// The crate takes `**` at the end for directories alone; people mean what is in them.
-fn files_of(pattern: &str) -> String {
-    let files = if pattern == "**" || pattern.ends_with("/**") { "/*" } else { "" };
-    format!("{pattern}{files}")
+    fitting(pattern)(path)
 }
 
 /// Whether what a path leads to is still below the root, links followed.
