@@ -124,6 +124,18 @@ impl<'h> Hand<'h> {
         Ok(rustix::fs::symlinkat(target, parent, name)?)
     }
 
+    /// A second name for a file, on the same file system.
+    pub(super) fn link_file(
+        self,
+        from: impl AsFd,
+        name: &OsStr,
+        to: impl AsFd,
+        new_name: &OsStr,
+    ) -> io::Result<()> {
+        self.before(Operation::MakeLink, new_name)?;
+        Ok(rustix::fs::linkat(from, name, to, new_name, AtFlags::empty())?)
+    }
+
     pub(super) fn rename(
         self,
         from: impl AsFd,
@@ -199,7 +211,7 @@ impl<'h> Hand<'h> {
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> io::Result<()> {
         let staged = temporary_name(name);
-        let mut file = self.create_anew(directory, &staged, 0o644)?;
+        let mut file = self.create_anew(directory, &staged, 0o600)?;
         let written = write_through_buffer(&mut file, write).and_then(|()| file.sync());
         if let Err(error) = written {
             // The error that counts is the first one; what cannot be removed now is replaced by the next try.

@@ -20,7 +20,7 @@ use super::descriptors::{
     open_directory_in, open_file_in, open_parent, read_link, type_of,
 };
 use super::operations::is_own_temporary;
-use super::scope::Scope;
+use super::scope::{Scope, is_set_aside};
 use super::shown;
 use crate::bus::disk::BusError;
 use crate::model::tree::{Digest, Entry, Manifest, TreePath};
@@ -42,7 +42,18 @@ pub struct Scan {
     pub manifest: Manifest,
     /// Files that a later walk need not read again as long as they look the same.
     pub seen: BTreeMap<TreePath, Seen>,
+    /// How files looked that were too young for that: whether they were touched since can be told by it, whether they
+    /// were changed cannot.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub young: BTreeMap<TreePath, Seen>,
     pub left_out: Vec<LeftOut>,
+}
+
+impl Scan {
+    /// How a file looked.
+    pub fn look_of(&self, path: &TreePath) -> Option<&Seen> {
+        self.seen.get(path).or_else(|| self.young.get(path))
+    }
 }
 
 /// Something in a tree that is not kept.
@@ -165,8 +176,8 @@ pub(super) fn walk(
     keeper: &mut dyn Keeper,
 ) -> Result<Scan, BusError> {
     let settled_before_ns = file_clock_ns() - SETTLING_NS;
-    let (entries, seen, left_out) = (Vec::new(), Vec::new(), Vec::new());
-    let mut walk = Walk { scope, previous, keeper, settled_before_ns, entries, seen, left_out };
+    let (entries, seen, young, left_out) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut walk = Walk { scope, previous, keeper, settled_before_ns, entries, seen, young, left_out };
     for root in scope.roots().iter().filter(|root| scope.holds(root)) {
         let parent = match open_parent(root) {
             Ok(parent) => parent,
@@ -179,9 +190,10 @@ pub(super) fn walk(
         walk.node(&place)?;
     }
     // Made into maps at one go, which costs less than one by one.
-    let Walk { entries, seen, mut left_out, .. } = walk;
+    let Walk { entries, seen, young, mut left_out, .. } = walk;
     left_out.retain(LeftOut::is_still_so);
-    Ok(Scan { manifest: entries.into_iter().collect(), seen: seen.into_iter().collect(), left_out })
+    let (seen, young) = (seen.into_iter().collect(), young.into_iter().collect());
+    Ok(Scan { manifest: entries.into_iter().collect(), seen, young, left_out })
 }
 
 fn borrow(descriptor: &OwnedFd) -> BorrowedFd<'_> {
@@ -206,6 +218,7 @@ struct Walk<'w> {
     settled_before_ns: i64,
     entries: Vec<(TreePath, Entry)>,
     seen: Vec<(TreePath, Seen)>,
+    young: Vec<(TreePath, Seen)>,
     left_out: Vec<LeftOut>,
 }
 
@@ -264,9 +277,9 @@ impl Walk<'_> {
             let is_stable = before == seen && kept.length == seen.size && reads_the_same;
             self.keeper.settle(is_stable).map_err(KeepError::Keeping)?;
             if is_stable {
-                if seen.changed_ns < self.settled_before_ns {
-                    self.seen.push((place.path.clone(), seen));
-                }
+                let is_settled = seen.changed_ns < self.settled_before_ns;
+                let looks = if is_settled { &mut self.seen } else { &mut self.young };
+                looks.push((place.path.clone(), seen));
                 if let Some(because) = kept.left_out {
                     self.left_out.push(LeftOut { path: place.path.clone(), because });
                 }
@@ -317,7 +330,7 @@ impl Walk<'_> {
         for name in names {
             let Some(last) = TreePath::parse(&name[..]) else { continue };
             let path = place.path.join(&last);
-            if self.scope.excluded().contains(&path) {
+            if self.scope.excluded().contains(&path) || is_set_aside(&name) {
                 continue;
             }
             let name = OsStr::from_bytes(&name);

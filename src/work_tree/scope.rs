@@ -63,10 +63,26 @@ impl Scope {
         &self.absent
     }
 
+    /// Whether something lies in a root and is no part of its tree: what earlier versions have looked at may name it.
+    pub fn sets_aside(&self, path: &TreePath) -> bool {
+        let rests = self.roots.iter().filter_map(|root| path.rest_below(root));
+        rests.into_iter().any(|rest| rest.as_bytes().split(|byte| *byte == b'/').any(is_set_aside))
+    }
+
     pub fn holds(&self, path: &TreePath) -> bool {
         let is_in = |place: &TreePath| path == place || is_inside(path, place);
         self.roots.iter().any(is_in) && !self.excluded.iter().any(is_in)
     }
+}
+
+/// Names of what is nobody's work in a tree: the repository that keeps its history, and caches that tools make anew.
+/// They are neither kept nor compared nor merged.
+const SET_ASIDE: [&str; 8] =
+    [".git", "node_modules", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox", ".nox"];
+
+/// Whether a name inside of a root is set aside with all that lies below it.
+pub(super) fn is_set_aside(name: &[u8]) -> bool {
+    SET_ASIDE.iter().any(|aside| aside.as_bytes() == name)
 }
 
 /// The directories above a path, the nearest first.

@@ -64,6 +64,10 @@ pub(super) fn digest_of_bytes(bytes: &[u8]) -> Digest {
     Digest(sha2::Sha256::digest(bytes).into())
 }
 
+/// The contents of a work tree may be anybody's secrets: they are their owner's alone, and are never written again.
+const CONTENT_MODE: u32 = 0o400;
+const DIRECTORY_MODE: u32 = 0o700;
+
 /// A directory of contents.
 #[derive(Debug)]
 pub struct Store<'h> {
@@ -75,7 +79,7 @@ pub struct Store<'h> {
 impl<'h> Store<'h> {
     /// Opens the directory, or makes it; its parent must be there. A link in its place is refused.
     pub fn open(dir: &Path, hand: Hand<'h>) -> Result<Self, BusError> {
-        let open = open_or_make(dir, hand, 0o755).map_err(BusError::of("open the store", dir))?;
+        let open = open_or_make(dir, hand, DIRECTORY_MODE).map_err(BusError::of("open the store", dir))?;
         Ok(Store { dir: dir.to_owned(), open, hand })
     }
 
@@ -152,7 +156,7 @@ impl<'h> Store<'h> {
         let name = OsString::from(format!("{TEMPORARY_PREFIX}{process}-{number}"));
         let file = self
             .hand
-            .create_anew(self.open.as_fd(), &name, 0o644)
+            .create_anew(self.open.as_fd(), &name, 0o600)
             .map_err(BusError::of("write into the store", &self.dir))?;
         Ok(Staged { store: self, file, name, hash: sha2::Sha256::new(), length: 0, is_named: false })
     }
@@ -163,7 +167,7 @@ impl<'h> Store<'h> {
         let folder = match open_directory_in(self.open.as_fd(), &folder_name) {
             Ok(folder) => folder,
             Err(_) => {
-                self.hand.make_directory(&self.open, &folder_name, 0o755)?;
+                self.hand.make_directory(&self.open, &folder_name, DIRECTORY_MODE)?;
                 open_directory_in(self.open.as_fd(), &folder_name)?
             }
         };
@@ -218,7 +222,7 @@ impl<'s, 'h> Batch<'s, 'h> {
     pub(super) fn add(&mut self, staged: Staged<'s, 'h>) -> Result<Digest, BusError> {
         let digest = staged.digest();
         if !self.has(&digest) {
-            staged.file.set_mode(0o444).map_err(self.failed())?;
+            staged.file.set_mode(CONTENT_MODE).map_err(self.failed())?;
             self.staged.insert(digest, staged);
         }
         if self.staged.len() >= SYNCED_TOGETHER {

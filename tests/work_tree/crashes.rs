@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use watchkeeper::work_tree::checkpoint::{self, FILE_BYTES_MAX, Wish};
-use watchkeeper::work_tree::undo::{self, Later, UndoError};
+use watchkeeper::work_tree::undo::{self, UndoError, Word};
 use watchkeeper::work_tree::{Checkpoint, Hand, Operation, Scope, scan};
 
 use crate::scene::{Fault, Faults, NOON, Scene, an_agent_works, leftovers, picture, picture_of, unsynced};
@@ -170,6 +170,7 @@ fn nothing_gets_its_name_before_it_is_synced() {
         (Operation::SyncFile, ".tmp-wk-undo.json"),
         (Operation::Rename, "undo.json"),
         (Operation::SyncDirectory, "undo.json"),
+        (Operation::MakeLink, "readme.md"),
         (Operation::Rename, "readme.md"),
         (Operation::SyncDirectory, "tree"),
         (Operation::Rename, "undone.json"),
@@ -231,7 +232,7 @@ fn a_disk_that_is_really_full_is_told_and_what_was_begun_is_completed_when_there
     fs::write(tree.join("readme.md"), "agent").unwrap();
     let after = scan(&scope).unwrap();
     let left = picture(&tree);
-    let plan = undo::plan(&checkpoint, &after.manifest, &after, Later::Refuse).unwrap();
+    let plan = undo::plan(&checkpoint, Some(&after.manifest), &after, &|_| Word::Agents).unwrap();
     disk.fill();
     let full = undo::carry_out(&dir, &checkpoint, &plan, Hand::free()).unwrap_err();
     assert!(full.to_string().contains("No space left"), "{full}");

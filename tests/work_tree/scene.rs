@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use watchkeeper::model::WallTime;
 use watchkeeper::model::tree::{Entry, TreePath};
 use watchkeeper::work_tree::checkpoint::{self, FILE_BYTES_MAX, Wish};
-use watchkeeper::work_tree::undo::{self, Later, UndoError, Undone};
+use watchkeeper::work_tree::undo::{self, UndoError, Undone, Word};
 use watchkeeper::work_tree::{Checkpoint, Hand, Hindrance, Operation, Scan, Scope, scan};
 
 pub const NOON: WallTime = WallTime(1_762_785_000_000);
@@ -97,7 +97,7 @@ impl Scene {
             Some(plan) => plan,
             None => {
                 let now = scan(&checkpoint.scope()).unwrap();
-                undo::plan(&checkpoint, &after.manifest, &now, Later::Refuse)?
+                undo::plan(&checkpoint, Some(&after.manifest), &now, &|_| Word::Agents)?
             }
         };
         undo::carry_out(&dir, &checkpoint, &plan, hand)

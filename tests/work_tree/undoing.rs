@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use rustix::fs::{CWD, FileType, Mode};
 use watchkeeper::work_tree::checkpoint::{self, FILE_BYTES_MAX, Wish};
-use watchkeeper::work_tree::undo::{self, Later, Refused, UndoError, WhyNot};
+use watchkeeper::work_tree::undo::{self, Refused, UndoError, WhyNot, Word};
 use watchkeeper::work_tree::{Checkpoint, Hand, Scan, Scope, absolute, scan};
 
 use crate::scene::{NOON, Scene, an_agent_works, leftovers, picture};
@@ -46,7 +46,7 @@ fn undoing_twice_says_that_there_is_nothing_to_undo() {
     scene.undo(&after, Hand::free()).unwrap();
     let checkpoint = Checkpoint::read(&scene.checkpoint_dir()).unwrap().unwrap();
     let now = scan(&checkpoint.scope()).unwrap();
-    let plan = undo::plan(&checkpoint, &after.manifest, &now, Later::Refuse).unwrap();
+    let plan = undo::plan(&checkpoint, Some(&after.manifest), &now, &|_| Word::Agents).unwrap();
     assert!(plan.is_nothing());
     let before = scene.picture();
     assert_eq!(scene.undo(&after, Hand::free()).unwrap(), undo::Undone::default());
@@ -63,7 +63,7 @@ fn what_somebody_changed_since_is_listed_and_nothing_is_touched() {
     scene.set_mode("bin/run", 0o700);
     scene.write("later.txt", "made later", 0o644);
     let left = scene.picture();
-    let expected = ["bin/run", "later.txt", "link", "new.txt", "readme.md"];
+    let expected = ["bin/run", "link", "new.txt", "readme.md"];
     assert_eq!(refused(&scene, &after), expected.map(|name| format!("{}/{name}", scene.tree().display())));
     assert_eq!(scene.picture(), left);
     assert!(!scene.checkpoint_dir().join("undo.json").exists());
@@ -83,7 +83,7 @@ fn later_work_elsewhere_can_be_left_while_the_batch_is_undone() {
     let dir = scene.checkpoint_dir();
     let checkpoint = Checkpoint::read(&dir).unwrap().unwrap();
     let now = scan(&checkpoint.scope()).unwrap();
-    let plan = undo::plan(&checkpoint, &after.manifest, &now, Later::Leave).unwrap();
+    let plan = undo::plan(&checkpoint, Some(&after.manifest), &now, &|_| Word::Agents).unwrap();
     assert_eq!(plan.left_alone, [scene.below_root("later.txt"), scene.below_root("src/main.rs")]);
     undo::carry_out(&dir, &checkpoint, &plan, Hand::free()).unwrap();
     assert_eq!(scene.picture(), expected);
@@ -97,7 +97,7 @@ fn a_directory_that_must_make_place_for_a_file_keeps_later_work() {
     scene.write("big.bin/precious", "p", 0o644);
     let checkpoint = Checkpoint::read(&scene.checkpoint_dir()).unwrap().unwrap();
     let now = scan(&checkpoint.scope()).unwrap();
-    let planned = undo::plan(&checkpoint, &after.manifest, &now, Later::Leave);
+    let planned = undo::plan(&checkpoint, Some(&after.manifest), &now, &|_| Word::Agents);
     let obstacles = planned.unwrap_err().0;
     assert_eq!(obstacles.len(), 1);
     assert_eq!(
@@ -218,7 +218,7 @@ fn a_link_that_appears_after_the_plan_is_refused() {
     let after = worked(&scene, |scene| scene.write("src/main.rs", "agent", 0o644));
     let dir = scene.checkpoint_dir();
     let checkpoint = Checkpoint::read(&dir).unwrap().unwrap();
-    let plan = undo::plan(&checkpoint, &after.manifest, &after, Later::Refuse).unwrap();
+    let plan = undo::plan(&checkpoint, Some(&after.manifest), &after, &|_| Word::Agents).unwrap();
     fs::rename(scene.tree().join("src"), scene.path().join("moved")).unwrap();
     symlink(&outside, scene.tree().join("src")).unwrap();
     assert!(undo::carry_out(&dir, &checkpoint, &plan, Hand::free()).is_err());
@@ -247,7 +247,7 @@ fn a_plan_on_the_disk_that_says_other_than_the_checkpoint_is_refused() {
     let after = worked(&scene, |scene| scene.write("readme.md", "agent", 0o644));
     let dir = scene.checkpoint_dir();
     let checkpoint = Checkpoint::read(&dir).unwrap().unwrap();
-    let plan = undo::plan(&checkpoint, &after.manifest, &after, Later::Refuse).unwrap();
+    let plan = undo::plan(&checkpoint, Some(&after.manifest), &after, &|_| Word::Agents).unwrap();
     let text = serde_json::to_string(&plan).unwrap();
     let tree = scene.below_root("x").parent().unwrap().to_string();
     let outside = tree.replace("/tree", "/canary");

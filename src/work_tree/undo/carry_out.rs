@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::directories::{Directories, is_gone};
+use super::displaced::Displaced;
 use super::staging::{Staging, needs_staging};
 use super::{DONE, INTENT, Obstacle, Refused, Step, UndoError, UndoPlan, WhyNot, begun, forget};
 use crate::bus::disk::BusError;
@@ -26,6 +27,8 @@ pub struct Undone {
     pub removed: Vec<TreePath>,
     /// Made by the batch, and not empty: something else is in them.
     pub kept_directories: Vec<TreePath>,
+    /// Where everything lies that was taken away, if anything was.
+    pub displaced_to: Option<PathBuf>,
 }
 
 impl Undone {
@@ -34,6 +37,7 @@ impl Undone {
         self.restored.extend(earlier.restored);
         self.removed.extend(earlier.removed);
         self.kept_directories.extend(earlier.kept_directories);
+        self.displaced_to = self.displaced_to.or(earlier.displaced_to);
         self
     }
 }
@@ -52,13 +56,15 @@ pub fn carry_out(
     let todo = still_to_do(plan)?;
     let failed = || BusError::of("write", dir);
     let open = open_or_make(dir, hand, 0o700).map_err(failed())?;
-    let is_begun = match begun(dir)? {
+    let (is_begun, kept_in) = match begun(dir)? {
         None => {
-            let write = |out: &mut dyn io::Write| serde_json::to_writer(out, plan).map_err(io::Error::from);
+            let kept_in = Displaced::free_number(dir);
+            let plan = UndoPlan { kept_in, ..plan.clone() };
+            let write = |out: &mut dyn io::Write| serde_json::to_writer(out, &plan).map_err(io::Error::from);
             hand.publish(open.as_fd(), OsStr::new(INTENT), write).map_err(failed())?;
-            false
+            (false, kept_in)
         }
-        Some(earlier) if earlier.steps == plan.steps => true,
+        Some(earlier) if earlier.steps == plan.steps => (true, earlier.kept_in),
         Some(_) => {
             let (place, why) = (dir.join(INTENT).display().to_string(), "another one was begun".to_owned());
             return Err(UndoError::BadPlan { place, why });
@@ -74,7 +80,10 @@ pub fn carry_out(
         }
         return Err(error);
     }
-    let mut act = Act { plan, hand, directories, staging, undone: Undone::default() };
+    let displaced = Displaced::new(dir, kept_in, hand);
+    displaced.keep(todo.iter().map(|index| &plan.steps[*index])).map_err(failed())?;
+    let undone = Undone { displaced_to: displaced.place(), ..Undone::default() };
+    let mut act = Act { plan, hand, directories, staging, undone };
     act.remove()?;
     act.put_back()?;
     act.staging.remove(&mut act.directories)?;

@@ -1,10 +1,11 @@
 //! The way back to a checkpoint: `plan` says what would be done or why it cannot be, `carry_out` does it.
 //!
-//! An undo that was interrupted has left its plan behind; `begun` finds it, and `carry_out` completes it. Nothing
-//! that somebody changed after the batch is ever overwritten or removed.
+//! An undo that was interrupted has left its plan behind; `begun` finds it, and `carry_out` completes it. What nobody
+//! can tell to be the batch's is asked about, and whatever an undo takes away is kept beside the checkpoint.
 
 mod carry_out;
 mod directories;
+mod displaced;
 mod plan;
 mod staging;
 
@@ -16,7 +17,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use carry_out::{Undone, carry_out};
-pub use plan::{Later, plan};
+pub use plan::{Word, plan};
 
 use super::checkpoint::{ArchiveError, MANIFEST_BYTES_MAX};
 use super::descriptors::open_own_file;
@@ -43,9 +44,16 @@ pub struct UndoPlan {
     pub remove_if_empty: Vec<TreePath>,
     /// Directories that nobody may write to: they are opened while something in them changes.
     locked: Vec<Locked>,
+    /// The number of the directory that keeps what is taken away: `undone`, `undone-2` …
+    #[serde(default = "first")]
+    kept_in: u32,
     /// What is not as it was and stays so: unknown at the checkpoint, or changed later where the batch did not.
     #[serde(skip)]
     pub left_alone: Vec<TreePath>,
+}
+
+fn first() -> u32 {
+    1
 }
 
 impl UndoPlan {
@@ -54,9 +62,10 @@ impl UndoPlan {
         self.steps.is_empty() && self.remove_if_empty.is_empty()
     }
 
-    /// Whether each step finds what the batch has left, as `after` says.
-    pub fn fits(&self, after: &Manifest) -> bool {
-        self.steps.iter().all(|step| step.found.as_ref() == after.get(&step.path))
+    /// Whether each step finds what the batch has left, as `after` says, or is at a path that the caller takes.
+    pub fn fits(&self, after: &Manifest, is_taken: &dyn Fn(&TreePath) -> bool) -> bool {
+        let fits = |step: &Step| step.found.as_ref() == after.get(&step.path) || is_taken(&step.path);
+        self.steps.iter().all(fits)
     }
 
     /// What will be gone: files and links that the batch made.
@@ -95,12 +104,22 @@ pub struct Obstacle {
 pub enum WhyNot {
     /// It is neither what the batch left nor what was there before.
     ChangedSince { left_by_batch: Option<Entry>, now: Option<Entry> },
+    /// It changed while the batch ran, and no agent declares it or says that it wrote it.
+    Nobodys,
     /// The checkpoint knows what it was, but has not kept the content.
     NotKept,
     /// Something stands there that is no part of a tree.
     InTheWay(LeftOut),
     /// It must make place for a file, and it holds what is not ours to remove.
     HoldsOther,
+}
+
+impl Refused {
+    /// What the caller's word would settle.
+    pub fn asked(&self) -> impl Iterator<Item = &TreePath> {
+        let is_asked = |one: &&Obstacle| matches!(one.because, WhyNot::ChangedSince { .. } | WhyNot::Nobodys);
+        self.0.iter().filter(is_asked).map(|one| &one.path)
+    }
 }
 
 impl std::error::Error for Refused {}
@@ -119,8 +138,13 @@ impl fmt::Display for Obstacle {
         match &self.because {
             WhyNot::ChangedSince { left_by_batch, now } => {
                 let (left, now) = (word(left_by_batch.as_ref()), word(now.as_ref()));
-                write!(f, "{path}: changed since: the batch left {left}, now there is {now}")?;
-                f.write_str("; move it away or put it back as the batch left it")
+                write!(f, "{path}: changed since: the batch left {left}, now there is {now}")
+            }
+            WhyNot::Nobodys => {
+                write!(
+                    f,
+                    "{path}: changed while the batch ran; no agent declares it or says that it wrote it"
+                )
             }
             WhyNot::NotKept => {
                 write!(f, "{path}: the checkpoint did not keep its content; put it back by hand")
