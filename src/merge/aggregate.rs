@@ -3,10 +3,10 @@
 
 use std::io;
 
-use super::fold::RESOLVED_TO_DELETION;
 use super::lines::is_binary;
 use super::markdown;
 use super::receipt::{Fate, PERSON};
+use super::settle::RESOLVED_TO_DELETION;
 use crate::model::tree::{Entry, TreePath};
 use crate::work_tree::Contents;
 

@@ -1,6 +1,8 @@
 //! Conflicts as values: what clashes between whom, how a person can settle it, and the report that tells of
 //! them (`conflicts.json`). Finds and decides nothing.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -33,6 +35,9 @@ pub enum ConflictKind {
     AddAdd,
     #[serde(rename = "edit/delete")]
     EditDelete,
+    /// Written by several agents that worked side by side in one directory.
+    #[serde(rename = "side_by_side")]
+    SideBySide,
     #[serde(rename = "binary")]
     Binary,
     #[serde(rename = "too_large")]
@@ -68,6 +73,7 @@ impl ConflictKind {
             ConflictKind::EditEdit
             | ConflictKind::AddAdd
             | ConflictKind::EditDelete
+            | ConflictKind::SideBySide
             | ConflictKind::Binary
             | ConflictKind::TooLarge
             | ConflictKind::Type
@@ -155,6 +161,12 @@ pub struct Conflict {
     pub graph: Option<GraphRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
+    /// The whole file with conflict marks.
+    #[serde(skip)]
+    pub marked: Option<Vec<u8>>,
+    /// Where each version lies, by the word that chooses it, and the file with conflict marks.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
     pub details: Vec<String>,
     /// Words for `Choice::of_word`; `file` stands for a content of one's own.
     pub choices: Vec<String>,
@@ -173,13 +185,26 @@ pub struct Clashing {
     pub versions: Vec<Version>,
     pub graph: Option<GraphRecord>,
     pub preview: Option<Vec<u8>>,
+    pub marked: Option<Vec<u8>>,
     pub details: Vec<String>,
 }
 
 impl Conflict {
     pub fn of(clashing: Clashing) -> Self {
-        let Clashing { class, kind, path, agents, base, ours, theirs, versions, graph, preview, details } =
-            clashing;
+        let Clashing {
+            class,
+            kind,
+            path,
+            agents,
+            base,
+            ours,
+            theirs,
+            versions,
+            graph,
+            preview,
+            marked,
+            details,
+        } = clashing;
         let choices = choices(kind, base.is_some(), &versions, graph.as_ref());
         let named = serde_json::json!([path, kind, agents, base, versions, graph]);
         let id = format!("c-{}", &digest_of(named.to_string().as_bytes()).to_string()[..16]);
@@ -197,6 +222,8 @@ impl Conflict {
             versions,
             graph,
             preview: preview.map(|text| bounded(&text)),
+            marked,
+            files: BTreeMap::new(),
             details,
             choices,
         }

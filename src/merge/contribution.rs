@@ -17,6 +17,17 @@ pub struct Contribution {
     pub untouched: BTreeSet<TreePath>,
     /// What its copy of something given lacks, though nobody can tell whether it was deleted or never copied.
     pub lacks: BTreeSet<TreePath>,
+    /// Files that changed while it and another agent worked side by side in one directory.
+    pub side_by_side: BTreeMap<TreePath, Beside>,
+}
+
+/// What is known of a file that changed while several agents could have written it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beside {
+    /// Nothing tells which of them wrote it, or that more than one did.
+    Unknown,
+    /// Several of them wrote it, so what one of them wrote may be gone.
+    Several,
 }
 
 /// Whose work each agent had seen: all it depends on, directly or not.
@@ -75,6 +86,7 @@ mod tests {
             changes: Vec::new(),
             untouched: BTreeSet::new(),
             lacks: BTreeSet::new(),
+            side_by_side: BTreeMap::new(),
         }
     }
 

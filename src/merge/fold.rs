@@ -4,20 +4,16 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use super::conflict::{Clashing, Conflict, Version};
+use super::conflict::{Clashing, Class, Conflict, ConflictKind, Version};
 use super::contents::ContentStore;
-use super::contribution::Ancestry;
+use super::contribution::{Ancestry, Beside};
 use super::lines::Side;
 use super::receipt::{Because, Fate, PERSON};
 use super::three_way::{Clashed, Outcome, Rules, States, three_way};
-use crate::model::handoff::{Choice, MergeStrategy};
+use crate::model::handoff::MergeStrategy;
 use crate::model::tree::{Digest, Entry, TreePath};
-use crate::work_tree::Contents;
 
 const NO_CHANGE: &str = "no_change";
-pub const RESOLVED_TO_BASE: &str = "resolved_to_base";
-pub const RESOLVED_TO_DELETION: &str = "resolved_to_deletion";
-const MODE_OF_NEW_FILES: u32 = 0o644;
 
 /// One agent's change on its way to a place in the merged tree.
 #[derive(Debug, Clone)]
@@ -34,6 +30,8 @@ pub struct Step {
     pub carries_rename: bool,
     /// Whether the agent brings it as it found it.
     pub is_untouched: bool,
+    /// What is known of it where others worked in the same file at the same time.
+    pub beside: Option<Beside>,
 }
 
 /// What the folds of all paths share.
@@ -54,9 +52,9 @@ pub struct Place {
     pub notes: Vec<Vec<String>>,
     pub conflict: Option<Conflict>,
     /// What a person can choose of an open conflict besides versions: the state before it, …
-    base: Option<Entry>,
+    pub(super) base: Option<Entry>,
     /// … and what became of every change if the entry as it is now stands.
-    if_ours: Vec<Fate>,
+    pub(super) if_ours: Vec<Fate>,
     /// What made the entry, if no agent did.
     pub made_by: Option<&'static str>,
     /// Clashes that priority or a person settled.
@@ -75,6 +73,8 @@ struct Fold<'a> {
     terms: &'a Terms<'a>,
     path: &'a TreePath,
     steps: &'a [Step],
+    /// The agent that a person gave the word.
+    chosen: Option<&'a str>,
     ours: Option<Entry>,
     standing: Vec<Standing>,
     notes: Vec<Vec<String>>,
@@ -85,9 +85,9 @@ struct Fold<'a> {
 
 /// Folds; an open conflict stays in the place until `resolve` settles it.
 pub fn fold(path: TreePath, steps: Vec<Step>, terms: &Terms) -> io::Result<Place> {
-    let mut fold = run(&path, &steps, terms)?;
+    let mut fold = run(&path, &steps, terms, None)?;
     let if_ours = fold.fates();
-    let clash = fold.clash.take();
+    let clash = fold.clash.take().or_else(|| fold.side_by_side());
     let base = clash.as_ref().and_then(|(_, base, _)| base.clone());
     let conflict = clash.map(|(at, base, clashed)| fold.conflict(at, base, clashed));
     let fates: Vec<Fate> = match &conflict {
@@ -100,11 +100,36 @@ pub fn fold(path: TreePath, steps: Vec<Step>, terms: &Terms) -> io::Result<Place
     Ok(Place { path, entry, steps, fates, notes, conflict, base, if_ours, made_by: None, settled })
 }
 
-fn run<'a>(path: &'a TreePath, steps: &'a [Step], terms: &'a Terms) -> io::Result<Fold<'a>> {
+/// What the changes come to where a person gave this agent the word: it wins what clashes, and what does not clash is
+/// kept of all. `None` where others still contradict each other.
+pub(super) fn favouring(
+    path: &TreePath,
+    steps: &[Step],
+    terms: &Terms,
+    agent: &str,
+) -> io::Result<Option<Favouring>> {
+    let fold = run(path, steps, terms, Some(agent))?;
+    let is_settled = fold.clash.is_none();
+    Ok(is_settled.then(|| Favouring { fates: fold.fates(), entry: fold.ours, notes: fold.notes }))
+}
+
+pub(super) struct Favouring {
+    pub(super) entry: Option<Entry>,
+    pub(super) fates: Vec<Fate>,
+    pub(super) notes: Vec<Vec<String>>,
+}
+
+fn run<'a>(
+    path: &'a TreePath,
+    steps: &'a [Step],
+    terms: &'a Terms,
+    chosen: Option<&'a str>,
+) -> io::Result<Fold<'a>> {
     let mut fold = Fold {
         terms,
         path,
         steps,
+        chosen,
         ours: None,
         standing: Vec::new(),
         notes: vec![Vec::new(); steps.len()],
@@ -140,7 +165,7 @@ impl Fold<'_> {
         }
         let authors = self.authors();
         let rules = Rules {
-            by_structure: self.terms.strategy.is_auto(),
+            by_structure: self.terms.strategy.is_auto() || self.chosen.is_some(),
             favour: self.favour(&authors, &step.who),
             our_name: &authors.join("+"),
             their_name: &step.who,
@@ -186,7 +211,7 @@ impl Fold<'_> {
         if seen.is_empty() {
             return Ok(None);
         }
-        Ok(run(self.path, &seen, self.terms)?.ours)
+        Ok(run(self.path, &seen, self.terms, self.chosen)?.ours)
     }
 
     fn authors(&self) -> Vec<String> {
@@ -204,6 +229,10 @@ impl Fold<'_> {
     }
 
     fn favour(&self, authors: &[String], who: &str) -> Option<Side> {
+        if let Some(chosen) = self.chosen {
+            let is_ours = authors.iter().any(|author| author == chosen);
+            return if who == chosen { Some(Side::Theirs) } else { is_ours.then_some(Side::Ours) };
+        }
         let first_wins = self.terms.strategy.first_wins(authors, &[who.to_owned()])?;
         Some(if first_wins { Side::Ours } else { Side::Theirs })
     }
@@ -221,6 +250,7 @@ impl Fold<'_> {
     fn favoured(&mut self, at: usize, entry: Option<Entry>, winner: Side, authors: &[String]) -> Standing {
         let step = &self.steps[at];
         let note = "what did not clash was kept".to_owned();
+        let because = if self.chosen.is_some() { Because::Resolution } else { Because::Priority };
         self.settled += 1;
         let is_whole = match winner {
             Side::Ours => entry == self.ours,
@@ -232,8 +262,8 @@ impl Fold<'_> {
                 if !is_whole {
                     self.notes[at].push(note);
                 }
-                let by = authors.last().cloned().unwrap_or_default();
-                Standing::Ended(Fate::Superseded { by, because: Because::Priority })
+                let by = self.chosen.map(str::to_owned).or_else(|| authors.last().cloned());
+                Standing::Ended(Fate::Superseded { by: by.unwrap_or_default(), because })
             }
             Side::Theirs => {
                 for (index, standing) in self.standing.iter().enumerate() {
@@ -241,7 +271,7 @@ impl Fold<'_> {
                         self.notes[index].push(note.clone());
                     }
                 }
-                self.end_authors(&step.who, Because::Priority);
+                self.end_authors(&step.who, because);
                 Standing::Author
             }
         }
@@ -260,11 +290,36 @@ impl Fold<'_> {
         };
         let fate = |(standing, step): (&Standing, &Step)| match standing {
             Standing::Ended(fate) => fate.clone(),
+            // That this is what the agent itself wrote, nobody knows.
+            Standing::Author if step.beside.is_some() && !others(&step.who).is_empty() => {
+                Fate::Merged { with: others(&step.who) }
+            }
             Standing::Author | Standing::Aside if step.theirs == self.ours => Fate::Kept,
             Standing::Author => Fate::Merged { with: others(&step.who) },
             Standing::Aside => taken(authors.last().map_or(PERSON, String::as_str)),
         };
         self.standing.iter().zip(self.steps).map(fate).collect()
+    }
+
+    /// Several agents wrote the file at the same time, and nothing shows what each of them wrote: that the last state
+    /// is one for all of them proves nothing.
+    fn side_by_side(&self) -> Option<(usize, Option<Entry>, Clashed)> {
+        let each = self.standing.iter().zip(self.steps).enumerate();
+        let wrote = each.filter(|(_, (standing, step))| {
+            matches!(standing, Standing::Author) && step.beside == Some(Beside::Several)
+        });
+        let wrote: Vec<usize> = wrote.map(|(at, _)| at).collect();
+        let last = *wrote.last().filter(|_| wrote.len() > 1)?;
+        let told =
+            "written by each of them at the same time, in one directory: what one of them wrote may be gone";
+        let clashed = Clashed {
+            class: Class::File,
+            kind: ConflictKind::SideBySide,
+            preview: None,
+            marked: None,
+            details: vec![told.to_owned()],
+        };
+        Some((last, self.steps[last].base.clone(), clashed))
     }
 
     fn conflict(&self, at: usize, base: Option<Entry>, clashed: Clashed) -> Conflict {
@@ -286,6 +341,7 @@ impl Fold<'_> {
             versions: versions(involved),
             graph: None,
             preview: clashed.preview,
+            marked: clashed.marked,
             details: clashed.details,
         })
     }
@@ -392,47 +448,6 @@ impl Place {
         let (steps, fates, notes) = (vec![step], vec![fate], vec![Vec::new()]);
         Place { entry, steps, fates, notes, ..Place::empty(path) }
     }
-
-    /// Settles the open conflict as a person said.
-    pub fn resolve(&mut self, resolution: &Choice, contents: &dyn Contents) -> io::Result<()> {
-        if self.conflict.take().is_none() {
-            return Ok(());
-        }
-        self.settled += 1;
-        let (entry, otherwise) = match resolution {
-            Choice::Ours => {
-                self.fates = std::mem::take(&mut self.if_ours);
-                return Ok(());
-            }
-            Choice::Take(agent) => {
-                let step = self.steps.iter().find(|step| step.who == *agent);
-                (step.and_then(|step| step.theirs.clone()), taken(agent))
-            }
-            Choice::Base => (self.base.clone(), Fate::Dropped { rule: RESOLVED_TO_BASE }),
-            Choice::Delete => (None, Fate::Dropped { rule: RESOLVED_TO_DELETION }),
-            Choice::Content(digest) => (Some(self.given(digest, contents)?), taken(PERSON)),
-        };
-        for (step, fate) in self.steps.iter().zip(&mut self.fates) {
-            if matches!(fate, Fate::Escalated { .. }) {
-                *fate = if step.theirs == entry { Fate::Kept } else { otherwise.clone() };
-            }
-        }
-        let is_made = matches!(resolution, Choice::Base | Choice::Content(_)) && entry.is_some();
-        self.made_by = is_made.then_some(super::receipt::MADE_BY_RESOLUTION);
-        self.entry = entry;
-        Ok(())
-    }
-
-    /// A person's content, with the mode that the file has.
-    fn given(&self, digest: &Digest, contents: &dyn Contents) -> io::Result<Entry> {
-        let size = contents.read(digest)?.len() as u64;
-        let known = [self.entry.as_ref(), self.base.as_ref()];
-        let mode = known.into_iter().flatten().find_map(|entry| match entry {
-            Entry::File { mode, .. } => Some(*mode),
-            _ => None,
-        });
-        Ok(Entry::File { mode: mode.unwrap_or(MODE_OF_NEW_FILES), size, sha256: *digest })
-    }
 }
 
 /// Whether a change still has a say at its place.
@@ -440,6 +455,6 @@ fn counts(fate: &Fate) -> bool {
     matches!(fate, Fate::Kept | Fate::Merged { .. } | Fate::Escalated { .. })
 }
 
-fn taken(by: &str) -> Fate {
+pub(super) fn taken(by: &str) -> Fate {
     Fate::Superseded { by: by.to_owned(), because: Because::Resolution }
 }

@@ -6,18 +6,12 @@ use std::fmt;
 use petgraph::graphmap::DiGraphMap;
 
 use super::json::Json;
+use crate::model::ctxp::{EDGE_TYPES, NODE_TYPES};
 
-/// Endings that mean a graph; both name the same format.
-const ENDINGS: &[&[u8]] = &[b".ctxp", b".ctxpack"];
-const NODE_TYPES: &[&str] = &["module", "class", "function", "variable", "test", "dependency", "config"];
-const EDGE_TYPES: &[&str] = &["contains", "calls", "imports", "inherits", "depends_on", "tests"];
+pub use crate::model::ctxp::is_graph_name;
+
 /// Attributes whose values are ids of nodes.
 const REFERENCES: &[&str] = &["module", "parent", "tested_by", "depends_on"];
-
-/// Whether a file of this name holds a graph.
-pub fn is_graph_name(name: &[u8]) -> bool {
-    ENDINGS.iter().any(|ending| name.len() > ending.len() && name.ends_with(ending))
-}
 
 /// What a node says of itself: a field of its own, or one of its attributes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,9 +117,11 @@ impl Graph {
         let json = Json::parse(text).map_err(|why| vec![why])?;
         let mut wrong = Vec::new();
         let mut graph = Graph::default();
-        match json.get("metadata").and_then(Json::as_object) {
-            Some(metadata) => graph.metadata = metadata.to_vec(),
-            None => wrong.push("`metadata` must be an object".to_owned()),
+        // Nodes and edges make a graph; where it comes from is known without it.
+        match json.get("metadata").map(Json::as_object) {
+            Some(Some(metadata)) => graph.metadata = metadata.to_vec(),
+            Some(None) => wrong.push("`metadata` must be an object".to_owned()),
+            None => {}
         }
         let mut list = |key: &str| -> Vec<Json> {
             let found = json.get(key).and_then(Json::as_array);
@@ -176,10 +172,9 @@ impl Graph {
         let mut errors = Vec::new();
         for node in &self.nodes {
             let kind = node.get(&Part::Field("type".to_owned())).and_then(Json::as_text);
-            if !kind.as_deref().is_some_and(|kind| NODE_TYPES.contains(&kind)) {
-                let found = kind.map_or("none".to_owned(), |kind| format!("{kind:?}"));
+            if let Some(kind) = kind.filter(|kind| !NODE_TYPES.contains(&kind.as_str())) {
                 let known = NODE_TYPES.join(", ");
-                errors.push(format!("node {:?} has the type {found}; known are {known}", node.id));
+                errors.push(format!("node {:?} has the type {kind:?}; known are {known}", node.id));
             }
         }
         let ids = self.node_ids();
@@ -208,6 +203,9 @@ impl Graph {
                 warnings.push(format!("nodes lead to each other in a circle: {}", shown.join(", ")));
             }
         }
+        let untyped = |node: &&Node| node.get(&Part::Field("type".to_owned())).is_none();
+        warnings
+            .extend(self.nodes.iter().filter(untyped).map(|node| format!("node {:?} has no type", node.id)));
         for node in self.nodes.iter().filter(|node| !links.contains_node(node.id.as_str())) {
             warnings.push(format!("node {:?} has no edges", node.id));
         }
@@ -247,7 +245,7 @@ mod tests {
     #[test]
     fn every_defect_of_a_file_is_told() {
         let wrong = Graph::parse(br#"{"nodes": [{"id": 1}, {"id": "a"}, {"id": "a"}], "edges": [{}]}"#);
-        assert_eq!(wrong.unwrap_err().len(), 4, "metadata, an id, a twin, an edge");
+        assert_eq!(wrong.unwrap_err().len(), 3, "an id, a twin, an edge");
         assert!(Graph::parse(b"[]").is_err());
     }
 

@@ -150,6 +150,15 @@ fn swap(merged: &Path, beside: &Beside, is_there: bool, disk: &dyn TreeDisk) -> 
 }
 
 /// Removes whatever stands there, if anything. Directories that forbid it are opened first: they are ours.
+/// Removes a tree that was published here. Whatever else stands in its place stays.
+pub fn remove(place: &Path, disk: &dyn TreeDisk) -> Result<(), BusError> {
+    recover(place, disk)?;
+    match disk.kind(place).map_err(BusError::of("look at", place))? {
+        Some(NodeKind::Directory) => remove_tree(place, disk),
+        _ => Ok(()),
+    }
+}
+
 fn remove_tree(path: &Path, disk: &dyn TreeDisk) -> Result<(), BusError> {
     let failed = || BusError::of("remove", path);
     let removed = match disk.kind(path).map_err(failed())? {

@@ -28,6 +28,7 @@ pub fn by_path(contributions: &[Contribution]) -> Places {
                 renamed_from: renames.get(path).cloned(),
                 carries_rename: false,
                 is_untouched: contribution.untouched.contains(path),
+                beside: contribution.side_by_side.get(path).copied(),
             };
             places.entry(path.clone()).or_default().push(step);
         }

@@ -61,12 +61,14 @@ pub struct Clashed {
     pub class: Class,
     pub kind: ConflictKind,
     pub preview: Option<Vec<u8>>,
+    /// The whole file with conflict marks.
+    pub marked: Option<Vec<u8>>,
     pub details: Vec<String>,
 }
 
 impl Clashed {
     fn of(kind: ConflictKind) -> Self {
-        Clashed { class: Class::File, kind, preview: None, details: Vec::new() }
+        Clashed { class: Class::File, kind, preview: None, marked: None, details: Vec::new() }
     }
 }
 
@@ -244,6 +246,7 @@ fn clash_of_lines(lines: &LineMerge, texts: &Structure, rules: Rules, mut detail
         class,
         kind: if texts.base.is_some() { ConflictKind::EditEdit } else { ConflictKind::AddAdd },
         preview: Some(lines.marked(rules.our_name, rules.their_name, PREVIEW_CONTEXT_LINES)),
+        marked: Some(lines.marked(rules.our_name, rules.their_name, usize::MAX)),
         details,
     }
 }

@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use super::conflict::{Clashing, Class, Conflict, ConflictKind, graph_record};
-use super::fold::{RESOLVED_TO_DELETION, Step, Terms, escalated, versions};
+use super::fold::{Step, Terms, escalated, versions};
 use super::graph::{Graph, is_graph_name};
 use super::json::{Json, Style};
 use super::receipt::{Because, Fate, PERSON};
 use super::rename::Places;
+use super::settle::RESOLVED_TO_DELETION;
 use super::strategy::Occasion;
 use super::unite::{ClashKind, Decided, GraphClash, Side, United, unite};
 use crate::model::handoff::{Choice, Choices, MergeKind};
@@ -297,6 +298,7 @@ fn conflict_of(clash: &GraphClash) -> Conflict {
         versions: Vec::new(),
         graph: Some(graph_record(kind, clash)),
         preview: None,
+        marked: None,
         details: Vec::new(),
     })
 }
@@ -313,6 +315,7 @@ fn not_a_graph(step: &Step, wrong: Vec<String>) -> Conflict {
         versions: versions([step]),
         graph: None,
         preview: None,
+        marked: None,
         details: wrong,
     })
 }

@@ -48,12 +48,12 @@ fn what_fits_merges_on_while_what_does_not_is_set_aside() {
 }
 
 #[test]
-fn a_person_may_take_one_version_or_write_an_own_one() {
+fn a_person_may_give_one_agent_the_word_or_write_an_own_version() {
     let scene = three_versions(Scene::files());
     let merge = scene.settled(Choice::Take("bob".to_owned()));
-    scene.holds(&merge, &[("f", "BOB\ntwo\nthree\n")]);
-    assert_eq!(fate(&merge, "bob", "f"), r#"{"is":"kept"}"#);
-    assert_eq!(fate(&merge, "eve", "f"), r#"{"is":"superseded","by":"bob","because":"resolution"}"#);
+    scene.holds(&merge, &[("f", "BOB\ntwo\nEVE\n")]);
+    assert_eq!(fate(&merge, "bob", "f"), r#"{"is":"merged","with":["ann","eve"]}"#);
+    assert_eq!(fate(&merge, "ann", "f"), r#"{"is":"superseded","by":"bob","because":"resolution"}"#);
     let own = scene.contents.keep(b"ANN and BOB\ntwo\nEVE\n").unwrap();
     let merge = scene.settled(Choice::Content(own));
     scene.holds(&merge, &[("f", "ANN and BOB\ntwo\nEVE\n")]);

@@ -1,6 +1,6 @@
 //! Receipts: each change once, and an audit that notices whatever is lost, invented or told wrongly.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use watchkeeper::bus::platform::worked_us;
 use watchkeeper::merge::audit::audit;
@@ -154,6 +154,7 @@ fn a_hundred_changes_to_fifty_thousand_files_are_planned() {
         changes: (0..FILES).map(added).collect(),
         untouched: BTreeSet::new(),
         lacks: BTreeSet::new(),
+        side_by_side: BTreeMap::new(),
     };
     let second = Contribution {
         who: "bob".to_owned(),
@@ -161,6 +162,7 @@ fn a_hundred_changes_to_fifty_thousand_files_are_planned() {
         changes: (0..CHANGED).map(changed).collect(),
         untouched: BTreeSet::new(),
         lacks: BTreeSet::new(),
+        side_by_side: BTreeMap::new(),
     };
     let scene = Scene { contributions: vec![first, second], ..scene };
     let begun_us = worked_us();

@@ -26,7 +26,8 @@ pub struct Scene {
 impl Scene {
     pub fn of(kind: MergeKind, conflict_resolution: ConflictResolution) -> Self {
         let validation = MergeValidation { schema_validation: true, semantic_consistency: true };
-        let strategy = MergeStrategy { kind, conflict_resolution, priority: Vec::new(), validation };
+        let strategy =
+            MergeStrategy { kind, conflict_resolution, priority: Vec::new(), validation, verify: None };
         Scene { contents: InMemory::default(), contributions: Vec::new(), strategy }
     }
 
@@ -64,6 +65,7 @@ impl Scene {
             changes,
             untouched: BTreeSet::new(),
             lacks: BTreeSet::new(),
+            side_by_side: BTreeMap::new(),
         });
         self
     }

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 
 use super::{MergeError, Work};
 use crate::merge::conflict::{ConflictKind, Version};
-use crate::merge::fold::{Place, RESOLVED_TO_BASE, RESOLVED_TO_DELETION, escalated};
+use crate::merge::fold::{Place, escalated};
 use crate::merge::receipt::{Because, Fate, PERSON};
+use crate::merge::settle::{RESOLVED_TO_BASE, RESOLVED_TO_DELETION};
 use crate::merge::shape::{self, PARENT_MODE};
 use crate::model::handoff::Choice;
 use crate::model::tree::{Entry, TreePath};

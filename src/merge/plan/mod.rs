@@ -78,7 +78,7 @@ impl Merge {
 pub struct Conflicted {
     pub report: ConflictReport,
     pub receipt: Receipt,
-    /// `false` under `fail_on_conflict`: then nobody is asked.
+    /// `false` under `fail_on_conflict` as long as nobody has decided anything: then nobody is asked.
     pub waits_for_person: bool,
 }
 
@@ -204,7 +204,7 @@ impl Work<'_> {
             let chosen = (resolution.clone(), conflict.agents.clone());
             self.kinds_chosen.insert(place.path.clone(), chosen);
         }
-        place.resolve(resolution, self.terms.contents).map_err(at(&place.path))?;
+        place.resolve(resolution, self.terms).map_err(at(&place.path))?;
         Ok(true)
     }
 
@@ -347,7 +347,9 @@ impl Work<'_> {
             self.conflicts.sort_by(|a, b| (&a.path, &a.id).cmp(&(&b.path, &b.id)));
             let report = ConflictReport::of(self.conflicts, self.settled, self.occasion);
             let policy = self.terms.strategy.conflict_resolution;
-            let waits_for_person = policy != ConflictResolution::FailOnConflict;
+            // Once a person has begun to decide, the rest is asked too.
+            let waits_for_person =
+                policy != ConflictResolution::FailOnConflict || !self.resolutions.is_empty();
             return Ok(Planned::Conflicted(Conflicted { report, receipt, waits_for_person }));
         }
         let files: Vec<Merged> = tree

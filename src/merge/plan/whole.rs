@@ -79,6 +79,7 @@ impl Work<'_> {
                 versions,
                 graph: None,
                 preview: None,
+                marked: None,
                 details,
             }));
             let settled_before = place.settled;
