@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -13,7 +14,10 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::tree::{ProcessIdentity, Trace};
+use crate::bus::access::{self, OWNERS_FILE};
 use crate::bus::layout::AttemptPaths;
+use crate::bus::platform;
+use crate::model::runner::{LockIdentity, RunnerIdentity};
 
 /// A record is two short lines; whatever is longer was not written by a runner.
 const RECORD_BYTES_MAX: u64 = 16 << 10;
@@ -31,6 +35,8 @@ pub struct Begun {
     pub agent: Option<u32>,
     /// Who started the runner's nursery, and inherits whatever loses its parent below it.
     pub heir: Option<ProcessIdentity>,
+    /// What tells this record from any other; runners of earlier versions wrote none.
+    pub nonce: Option<String>,
 }
 
 /// The variable that every process of an attempt carries.
@@ -47,6 +53,18 @@ impl Begun {
         let runner = self.runner.clone()?;
         let cgroup = self.cgroup.as_ref().map(PathBuf::from);
         Some(Trace::of_runner(runner, marker(&self.mark), cgroup))
+    }
+
+    /// What the journal knows of it, and nothing that a file says.
+    pub fn of_known(known: &RunnerIdentity, mark: &str) -> Begun {
+        Begun {
+            runner: Some(known.process.clone()),
+            mark: mark.to_owned(),
+            cgroup: known.cgroup.clone(),
+            agent: None,
+            heir: known.heir.clone(),
+            nonce: Some(known.lock.nonce.clone()),
+        }
     }
 
     /// Whether the attempt was forbidden before anybody began it.
@@ -69,6 +87,8 @@ struct BeginLine {
     cgroup: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     heir: Option<ProcessIdentity>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    nonce: Option<String>,
 }
 
 /// The second one.
@@ -87,7 +107,7 @@ pub enum Probe {
     Alive(Begun),
     /// The runner is gone. Its agent may not be.
     Dead(Begun),
-    /// A runner has been here, and somebody removed its lock.
+    /// A runner has been here, and somebody removed its lock, or emptied it and the runner is dead.
     Lost,
 }
 
@@ -111,16 +131,20 @@ pub struct Beginner {
 /// that the runner is dead, and not that it has not come so far yet.
 pub fn begin(paths: &AttemptPaths, who: Beginner, mark: &str) -> io::Result<Option<Held>> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::WRONLY;
-    let file = match rustix::fs::openat(rustix::fs::CWD, paths.lock(), flags, Mode::from_raw_mode(0o644)) {
-        Ok(descriptor) => File::from(descriptor),
-        Err(Errno::EXIST) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
+    let file =
+        match rustix::fs::openat(rustix::fs::CWD, paths.lock(), flags, Mode::from_raw_mode(OWNERS_FILE)) {
+            Ok(descriptor) => File::from(descriptor),
+            Err(Errno::EXIST) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+    // Whoever could open it could hold it.
+    access::set_file_mode(&file, OWNERS_FILE);
     // Waits at most as long as a probe, which lets go at once.
     fs2::FileExt::lock_exclusive(&file)?;
     let mut held = Held { file };
     let Beginner { runner, heir, cgroup } = who;
-    held.write_line(&BeginLine { runner, mark: mark.to_owned(), cgroup, heir })?;
+    let nonce = Some(format!("{:016x}{:016x}", platform::random(), platform::random()));
+    held.write_line(&BeginLine { runner, mark: mark.to_owned(), cgroup, heir, nonce })?;
     Ok(Some(held))
 }
 
@@ -157,10 +181,70 @@ pub fn probe(paths: &AttemptPaths) -> io::Result<Probe> {
     let mut bytes = Vec::new();
     (&mut file).take(RECORD_BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(match begun_of(&bytes) {
+        // The log is made after the record: nobody is about to write that any more.
+        None if is_free && has_log(paths) => Probe::Lost,
         None => Probe::Starting,
         Some(begun) if is_free => Probe::Dead(begun),
         Some(begun) => Probe::Alive(begun),
     })
+}
+
+/// The lock in an attempt's folder, held against the one that the journal names.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Compared {
+    /// The same file, whatever it says by now.
+    Same {
+        is_free: bool,
+        /// The agent's process, where the record is still the runner's.
+        agent: Option<u32>,
+    },
+    Other,
+    Missing,
+}
+
+/// Compares the lock with what is known of it.
+pub fn compare(paths: &AttemptPaths, known: &LockIdentity) -> io::Result<Compared> {
+    let mut file = match open_lock(&paths.lock()) {
+        Ok(Some(file)) => file,
+        Ok(None) => return Ok(Compared::Missing),
+        // A link in its place is not followed.
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => return Ok(Compared::Other),
+        Err(error) => return Err(error),
+    };
+    let found = file.metadata()?;
+    let is_born_then = born_of(&found).zip(known.born_ns.as_ref()).is_none_or(|(born, then)| born == *then);
+    if !found.is_file() || (found.dev(), found.ino()) != (known.device, known.inode) || !is_born_then {
+        return Ok(Compared::Other);
+    }
+    let mut bytes = Vec::new();
+    (&mut file).take(RECORD_BYTES_MAX).read_to_end(&mut bytes)?;
+    let begun = begun_of(&bytes).filter(|begun| begun.nonce.clone().unwrap_or_default() == known.nonce);
+    let is_free = match fs2::FileExt::try_lock_shared(&file) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
+        Err(error) => return Err(error),
+    };
+    Ok(Compared::Same { is_free, agent: begun.and_then(|begun| begun.agent) })
+}
+
+/// Who holds the attempt's lock, as its record says and the kernel does not deny.
+pub fn identity(paths: &AttemptPaths) -> Option<RunnerIdentity> {
+    let mut file = open_lock(&paths.lock()).ok()??;
+    let found = file.metadata().ok()?;
+    let mut bytes = Vec::new();
+    (&mut file).take(RECORD_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    let begun = begun_of(&bytes)?;
+    let (process, nonce) = (begun.runner?, begun.nonce.unwrap_or_default());
+    if platform::lock_holders(found.ino()).is_some_and(|pids| !pids.contains(&process.pid)) {
+        return None;
+    }
+    let lock = LockIdentity { device: found.dev(), inode: found.ino(), born_ns: born_of(&found), nonce };
+    Some(RunnerIdentity { process, lock, cgroup: begun.cgroup, heir: begun.heir })
+}
+
+fn born_of(found: &std::fs::Metadata) -> Option<String> {
+    let since = found.created().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    Some(since.as_nanos().to_string())
 }
 
 /// Whether some runner has begun the attempt: its lock is there, or, where somebody removed that, its log.
@@ -197,8 +281,8 @@ fn begun_of(bytes: &[u8]) -> Option<Begun> {
     let first: BeginLine = serde_json::from_slice(lines.next()?).ok()?;
     let second = lines.next().and_then(|line| serde_json::from_slice::<AgentLine>(line).ok());
     let agent = second.map(|line| line.agent);
-    let BeginLine { runner, mark, cgroup, heir } = first;
-    Some(Begun { runner, mark, cgroup, agent, heir })
+    let BeginLine { runner, mark, cgroup, heir, nonce } = first;
+    Some(Begun { runner, mark, cgroup, agent, heir, nonce })
 }
 
 #[cfg(test)]

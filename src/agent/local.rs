@@ -1,20 +1,22 @@
 //! The runners of this machine: launched through the launchers, judged by their locks, ended with all that
 //! descends from them.
 
-use std::cell::Cell;
-use std::collections::HashSet;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
-use super::begun::{self, Begun, Probe};
+use super::begun::{self, Begun, Compared, Probe};
 use super::environment;
+use super::granted::Granted;
 use super::launcher::{self, Job, Launcher, RunnerProgram};
-use super::runners::{Record, Runners, Standing};
+use super::runners::{Ours, Record, Runners, Standing};
 use super::tree::{self, Confirmation, Doubt, Existence, Innocent, ProcessIdentity, Signal, Spared};
+use super::veil;
 use crate::bus::layout::AttemptPaths;
 use crate::bus::platform;
 use crate::format::order::Order;
-use crate::model::Settings;
 use crate::model::event::Suspect;
+use crate::model::{RunnerIdentity, Settings};
 
 /// Orphans are killed without grace, and looked for again at the next scan: the loop must not wait for them.
 const ORPHANS_LIMIT: Duration = Duration::from_millis(300);
@@ -32,6 +34,8 @@ pub struct LocalRunners {
     has_launched: Cell<bool>,
     /// Children that we had before we started anything: somebody else's.
     older_children: HashSet<(u32, u64)>,
+    /// Values of all agents so far: none of them stands in the log of any.
+    secrets: RefCell<BTreeSet<String>>,
 }
 
 impl LocalRunners {
@@ -42,6 +46,7 @@ impl LocalRunners {
             inherits: tree::become_subreaper().is_ok(),
             has_launched: Cell::new(false),
             older_children: tree::children_now(),
+            secrets: RefCell::new(veil::secrets_of(settings)),
         }
     }
 
@@ -81,6 +86,46 @@ impl LocalRunners {
         }
     }
 
+    /// How an attempt stands whose runner the journal knows.
+    fn standing_of(&self, ours: &Ours, known: &RunnerIdentity) -> Standing {
+        // First of all: nothing of another boot is left, whatever lies there now.
+        if known.process.was_before_reboot() {
+            environment::discard(&ours.paths);
+            return Standing::Gone { rebooted: true };
+        }
+        match begun::compare(&ours.paths, &known.lock) {
+            Ok(Compared::Same { is_free: false, .. }) => Standing::Alive,
+            Ok(Compared::Same { is_free: true, .. }) => {
+                environment::discard(&ours.paths);
+                self.end_orphans(&Begun::of_known(known, &ours.mark))
+            }
+            Ok(Compared::Other) => Standing::Replaced,
+            // An agent may have removed its folder, and work on.
+            Ok(Compared::Missing) if known.process.state() == Existence::Alive => Standing::Alive,
+            Ok(Compared::Missing) => unknown("somebody removed its runner's lock"),
+            Err(error) => {
+                log::warn!("{}: {error}", ours.paths.lock().display());
+                Standing::Starting
+            }
+        }
+    }
+
+    /// Ends what a free lock names, where nothing contradicts it. Nobody is killed on its word alone.
+    fn end_named(&self, ours: &Ours, begun: &Begun) -> Standing {
+        if !begun.is_nobodys() && begun.mark != ours.mark {
+            return unknown("its runner's lock names another attempt");
+        }
+        let lives =
+            |begun: &Begun| begun.runner.as_ref().is_some_and(|runner| runner.state() == Existence::Alive);
+        for pause in ENDING_PAUSES_US {
+            if !lives(begun) {
+                return self.end_orphans(begun);
+            }
+            platform::pause_us(pause);
+        }
+        unknown("nobody holds its runner's lock, and the process that it names lives")
+    }
+
     fn gone_but_for_strays(&self, rebooted: bool, since: u64) -> Standing {
         match self.end_strays(since) {
             0 => Standing::Gone { rebooted },
@@ -112,6 +157,23 @@ impl LocalRunners {
     }
 }
 
+/// What a record is worth whose runner the journal knows.
+fn record_of(ours: &Ours, known: &RunnerIdentity) -> Record {
+    for pause in ENDING_PAUSES_US {
+        if known.process.state() != Existence::Alive {
+            let agent = match begun::compare(&ours.paths, &known.lock) {
+                Ok(Compared::Same { agent, .. }) => agent,
+                _ => None,
+            };
+            let has_left = agent.is_some_and(|agent| known.process.has_left(agent))
+                || (agent.is_none() && !tree::marked(&begun::marker(&ours.mark), 0).marked.is_empty());
+            return if has_left { Record::Forged } else { Record::Genuine };
+        }
+        platform::pause_us(pause);
+    }
+    Record::Early
+}
+
 /// Whether a dead runner did not see its agent end.
 fn has_left_its_agent(begun: &Begun) -> bool {
     begun.runner.as_ref().zip(begun.agent).is_some_and(|(runner, agent)| runner.has_left(agent))
@@ -138,10 +200,12 @@ impl Runners for LocalRunners {
     fn launch(&self, launcher: &str, order: &Order, paths: &AttemptPaths) -> Result<(), String> {
         let runner = self.program.as_ref().map_err(|error| format!("this program's own path: {error}"))?;
         let launcher = self.launcher(launcher).ok_or_else(|| format!("there is no launcher '{launcher}'"))?;
-        if !launcher.capabilities().passes_environment {
-            environment::leave(order, paths)?;
+        self.secrets.borrow_mut().extend(veil::values_of(order.env.iter()));
+        let granted = Granted::to(order, &self.secrets.borrow());
+        if !launcher.capabilities().has_pipe || !runner.is_lean() {
+            environment::leave(&granted, paths)?;
         }
-        let job = Job { order, paths, runner };
+        let job = Job { granted: &granted, paths, runner, order };
         let submitted = launcher.submit(&[job]).pop();
         submitted.unwrap_or_else(|| Err("nothing was submitted".to_owned())).inspect_err(|_| {
             environment::discard(paths);
@@ -150,16 +214,20 @@ impl Runners for LocalRunners {
         Ok(())
     }
 
-    fn standing(&self, paths: &AttemptPaths) -> Standing {
+    fn standing(&self, ours: &Ours) -> Standing {
+        if let Some(known) = &ours.known {
+            return self.standing_of(ours, known);
+        }
+        let paths = &ours.paths;
         match begun::probe(paths) {
             Ok(Probe::NotBegun) => Standing::NotBegun,
             Ok(Probe::Starting) => Standing::Starting,
             Ok(Probe::Alive(_)) => Standing::Alive,
-            Ok(Probe::Lost) => unknown("somebody removed its runner's lock"),
+            Ok(Probe::Lost) => unknown("somebody removed or emptied its runner's lock"),
             Ok(Probe::Dead(begun)) => {
                 // It may have died before it took them.
                 environment::discard(paths);
-                self.end_orphans(&begun)
+                self.end_named(ours, &begun)
             }
             // What cannot be looked at now says nothing about the attempt.
             Err(error) => {
@@ -169,7 +237,15 @@ impl Runners for LocalRunners {
         }
     }
 
-    fn record(&self, paths: &AttemptPaths, mark: &str) -> Record {
+    fn who(&self, ours: &Ours) -> Option<RunnerIdentity> {
+        begun::identity(&ours.paths)
+    }
+
+    fn record(&self, ours: &Ours) -> Record {
+        let (paths, mark) = (&ours.paths, &ours.mark);
+        if let Some(known) = &ours.known {
+            return record_of(ours, known);
+        }
         // The record wakes us while its writer is on its last few instructions.
         for pause in ENDING_PAUSES_US {
             match begun::probe(paths) {
@@ -190,20 +266,23 @@ impl Runners for LocalRunners {
         Record::Early
     }
 
-    fn ask_to_stop(&self, paths: &AttemptPaths) {
-        if let Ok(Probe::Alive(begun)) = begun::probe(paths)
-            && let Some(runner) = &begun.runner
-        {
+    fn ask_to_stop(&self, ours: &Ours) {
+        let known = ours.known.clone().or_else(|| begun::identity(&ours.paths));
+        if let Some(RunnerIdentity { process, .. }) = known {
             // One that is stopped could not obey.
-            let _ = tree::send(runner, Signal::TERM);
-            let _ = tree::send(runner, Signal::CONT);
+            let _ = tree::send(&process, Signal::TERM);
+            let _ = tree::send(&process, Signal::CONT);
         }
     }
 
-    fn force(&self, paths: &AttemptPaths) -> Standing {
-        match begun::probe(paths) {
-            Ok(Probe::Alive(begun) | Probe::Dead(begun)) => self.end_orphans(&begun),
-            _ => self.standing(paths),
+    fn force(&self, ours: &Ours) -> Standing {
+        let known = ours.known.clone().or_else(|| begun::identity(&ours.paths));
+        match (known, begun::probe(&ours.paths)) {
+            (Some(known), _) => self.end_orphans(&Begun::of_known(&known, &ours.mark)),
+            // A system that does not list its processes: their lock is all that tells of them.
+            (None, Ok(Probe::Alive(begun))) if begun.runner.is_none() => self.end_orphans(&begun),
+            (None, Ok(Probe::Alive(_))) => unknown("its runner's lock names another process than its holder"),
+            (None, _) => self.standing(ours),
         }
     }
 
@@ -236,7 +315,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::agent::tree::has_procfs;
+    use crate::agent::tree::{has_procfs, until};
 
     /// Runners that inherit nobody: whoever runs these tests has other tests, which count their orphans.
     fn childless() -> LocalRunners {
@@ -246,7 +325,12 @@ mod tests {
             inherits: false,
             has_launched: Cell::new(false),
             older_children: HashSet::new(),
+            secrets: RefCell::default(),
         }
+    }
+
+    fn ours(paths: &AttemptPaths, mark: &str) -> Ours {
+        Ours { paths: paths.clone(), mark: mark.to_owned(), known: None }
     }
 
     /// The folder of an attempt with these files in it.
@@ -264,9 +348,13 @@ mod tests {
     fn no_record_counts_before_its_attempt_has_begun() {
         let runners = childless();
         let (_dir, paths) = attempt(&[AttemptPaths::order]);
-        assert_eq!(runners.record(&paths, "no-such-mark"), Record::Early, "no runner has been there");
+        assert_eq!(runners.record(&ours(&paths, "no-such-mark")), Record::Early, "no runner has been there");
         let (_dir, paths) = attempt(&[AttemptPaths::order, AttemptPaths::lock]);
-        assert_eq!(runners.record(&paths, "no-such-mark"), Record::Early, "a runner is about to begin");
+        assert_eq!(
+            runners.record(&ours(&paths, "no-such-mark")),
+            Record::Early,
+            "a runner is about to begin"
+        );
     }
 
     #[test]
@@ -278,11 +366,13 @@ mod tests {
         let mark = format!("local-{}", std::process::id());
         let mut agent =
             std::process::Command::new("sleep").arg("600").env(begun::MARK, &mark).spawn().unwrap();
+        // Its environment is empty until its exec is over, which may be after `spawn` has returned.
+        until("the mark can be read", || !tree::marked(&begun::marker(&mark), 0).marked.is_empty());
         let (_dir, removed) = attempt(&[AttemptPaths::order, AttemptPaths::stdout]);
         let (_dir, emptied) = attempt(&[AttemptPaths::lock, AttemptPaths::stdout]);
         let whole = tempfile::tempdir().unwrap();
         let gone = AttemptPaths::at(whole.path().join("gone"));
-        let records = || [&removed, &emptied, &gone].map(|paths| runners.record(paths, &mark));
+        let records = || [&removed, &emptied, &gone].map(|paths| runners.record(&ours(paths, &mark)));
         assert_eq!(records(), [Record::Early; 3]);
         agent.kill().unwrap();
         agent.wait().unwrap();

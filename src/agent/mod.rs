@@ -6,6 +6,8 @@
 pub mod begun;
 pub mod directory;
 mod environment;
+pub mod foreground;
+pub mod granted;
 pub mod launcher;
 pub mod local;
 pub mod nursery;

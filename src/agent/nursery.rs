@@ -15,13 +15,14 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use rustix::process::WaitOptions;
 
+use super::granted::Granted;
 use super::runner;
 use super::tree::ProcessIdentity;
 use crate::bus::platform::{self, Forked};
 
 /// What the runner's program is told to become one.
 pub const NURSERY: &str = "--nursery";
-/// A path cannot hold it, so it ends one.
+/// Neither a path nor a variable can hold it, so it ends one.
 const END: u8 = 0;
 /// Longest path that the kernel takes.
 const PATH_BYTES_MAX: usize = 4096;
@@ -31,6 +32,8 @@ const PATH_BYTES_MAX: usize = 4096;
 pub struct Nursery {
     child: Child,
     orders: Option<ChildStdin>,
+    /// What it was told of already.
+    told: Granted,
 }
 
 impl Drop for Nursery {
@@ -47,7 +50,7 @@ impl Nursery {
         command.arg(NURSERY).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn()?;
         let orders = child.stdin.take();
-        Ok(Nursery { child, orders })
+        Ok(Nursery { child, orders, told: Granted::default() })
     }
 
     pub fn pid(&self) -> u32 {
@@ -55,10 +58,10 @@ impl Nursery {
     }
 
     /// Asks for a runner. An error means that there is no nursery any more.
-    pub fn bear(&mut self, attempt: &Path) -> io::Result<()> {
-        let mut order = attempt.as_os_str().as_bytes().to_vec();
-        order.push(END);
-        // Below the size at which the kernel writes to a pipe in one piece.
+    pub fn bear(&mut self, attempt: &Path, granted: &Granted) -> io::Result<()> {
+        let mut order = granted.entries_beyond(&self.told);
+        self.told.extend(granted.clone());
+        order.extend([b"P", attempt.as_os_str().as_bytes(), &[END]].concat());
         self.orders.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write_all(&order)
     }
 }
@@ -70,7 +73,7 @@ pub fn serve() -> Result<(), runner::RunnerError> {
     let heir = rustix::process::getppid().and_then(|parent| ProcessIdentity::of(parent.as_raw_pid() as u32));
     let Some(orders) = take_stdin() else { return Ok(()) };
     match next_attempt(orders) {
-        Some(attempt) => runner::run(&attempt, heir),
+        Some((attempt, granted)) => runner::run(&attempt, heir, granted),
         None => Ok(()),
     }
 }
@@ -85,16 +88,23 @@ fn take_stdin() -> Option<File> {
 
 /// Forks for each attempt. In the forked process it returns that attempt, and the pipe is closed; in the
 /// nursery it returns when there is nobody left to give orders.
-fn next_attempt(mut orders: File) -> Option<PathBuf> {
+fn next_attempt(mut orders: File) -> Option<(PathBuf, Granted)> {
+    let mut granted = Granted::default();
     let mut pending: Vec<u8> = Vec::new();
     let mut buffer = [0; 4 * PATH_BYTES_MAX];
     loop {
         while let Some(end) = pending.iter().position(|byte| *byte == END) {
             let rest = pending.split_off(end + 1);
-            let mut path = std::mem::replace(&mut pending, rest);
-            path.truncate(end);
+            let mut entry = std::mem::replace(&mut pending, rest);
+            entry.truncate(end);
+            let Some((b'P', path)) = entry.split_first() else {
+                granted.take_entry(&entry);
+                continue;
+            };
             match platform::fork() {
-                Ok(Forked::Child) => return Some(PathBuf::from(OsString::from_vec(path))),
+                Ok(Forked::Child) => {
+                    return Some((PathBuf::from(OsString::from_vec(path.to_vec())), granted));
+                }
                 // Without room for another process: the watcher notices that the attempt does not begin.
                 Ok(Forked::Parent) | Err(_) => {}
             }

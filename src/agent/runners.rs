@@ -3,6 +3,7 @@
 
 use crate::bus::layout::AttemptPaths;
 use crate::format::order::Order;
+use crate::model::RunnerIdentity;
 use crate::model::event::Suspect;
 
 /// How an attempt of ours stands, as its lock and its processes show it.
@@ -21,12 +22,24 @@ pub enum Standing {
     Orphans {
         left: usize,
     },
+    /// The lock is another file than the one that the journal names: somebody put it there, and it says nothing.
+    Replaced,
     /// The runner is dead, and nobody can tell whether anything of the attempt is left.
     Unknown {
         why: String,
         /// Those of whom nothing tells whether they belong to it.
         suspects: Vec<Suspect>,
     },
+}
+
+/// An attempt of ours, and what is known of it beside what its files say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ours {
+    pub paths: AttemptPaths,
+    /// What the environment of every process of the attempt carries.
+    pub mark: String,
+    /// Its runner, as the journal names it: no file is believed that says otherwise.
+    pub known: Option<RunnerIdentity>,
 }
 
 /// What an exit record is worth.
@@ -47,17 +60,22 @@ pub trait Runners {
     fn launch(&self, launcher: &str, order: &Order, paths: &AttemptPaths) -> Result<(), String>;
 
     /// Looks at the attempt; what a dead runner left behind is killed.
-    fn standing(&self, paths: &AttemptPaths) -> Standing;
+    fn standing(&self, ours: &Ours) -> Standing;
+
+    /// Who the runner is that holds the attempt's lock, for the journal.
+    fn who(&self, _: &Ours) -> Option<RunnerIdentity> {
+        None
+    }
 
     /// Whose the exit record is that lies there: a runner is gone a moment after it wrote one, and everybody with the
     /// attempt's mark was gone before.
-    fn record(&self, paths: &AttemptPaths, mark: &str) -> Record;
+    fn record(&self, ours: &Ours) -> Record;
 
     /// Tells a living runner to look at the request to stop that lies in the attempt's folder.
-    fn ask_to_stop(&self, paths: &AttemptPaths);
+    fn ask_to_stop(&self, ours: &Ours);
 
     /// Ends by force what did not end when it was asked.
-    fn force(&self, paths: &AttemptPaths) -> Standing;
+    fn force(&self, ours: &Ours) -> Standing;
 
     /// Sees to it that nobody begins the attempt any more. `false` if somebody has.
     fn forbid(&self, paths: &AttemptPaths) -> bool;
@@ -77,14 +95,14 @@ impl Runners for NoRunners {
     fn launch(&self, _: &str, _: &Order, _: &AttemptPaths) -> Result<(), String> {
         Err("nothing is started here".to_owned())
     }
-    fn standing(&self, _: &AttemptPaths) -> Standing {
+    fn standing(&self, _: &Ours) -> Standing {
         Standing::NotBegun
     }
-    fn record(&self, _: &AttemptPaths, _: &str) -> Record {
+    fn record(&self, _: &Ours) -> Record {
         Record::Genuine
     }
-    fn ask_to_stop(&self, _: &AttemptPaths) {}
-    fn force(&self, _: &AttemptPaths) -> Standing {
+    fn ask_to_stop(&self, _: &Ours) {}
+    fn force(&self, _: &Ours) -> Standing {
         Standing::Gone { rebooted: false }
     }
     fn forbid(&self, _: &AttemptPaths) -> bool {

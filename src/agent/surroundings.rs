@@ -84,6 +84,10 @@ impl Surroundings for LocalSurroundings {
         !self.starts_agents || directories.filter(|dir| !dir.as_os_str().is_empty()).any(is_there)
     }
 
+    fn may_write(&self, dir: &Path) -> bool {
+        access(dir, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+    }
+
     fn bus_home(&self) -> PathBuf {
         self.bus_home.clone()
     }

@@ -9,6 +9,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::directory;
+use super::granted::inherited;
 use super::redact::Redactor;
 use crate::model::agent::{AgentSettings, EnvRule};
 use crate::model::preset::PRESETS;
@@ -30,11 +31,7 @@ impl fmt::Debug for Veil {
 
 impl Veil {
     pub fn new(settings: &Settings) -> Veil {
-        // A preset needs no table of its own to be named by a plan or on the command line.
-        let presets: Vec<AgentSettings> =
-            PRESETS.iter().map(|preset| AgentSettings::of_preset(preset.name, preset)).collect();
-        let agents = settings.agents.named.values().chain(&presets);
-        let known: BTreeSet<String> = values_of(agents.flat_map(|agent| &agent.env)).collect();
+        let known = secrets_of(settings);
         Veil {
             redactor: RefCell::new(Redactor::new(known.iter().cloned())),
             known: RefCell::new(known),
@@ -107,10 +104,19 @@ impl Veil {
     }
 }
 
+/// The secrets of every agent that settings or presets name.
+pub(super) fn secrets_of(settings: &Settings) -> BTreeSet<String> {
+    // A preset needs no table of its own to be named by a plan or on the command line.
+    let presets: Vec<AgentSettings> =
+        PRESETS.iter().map(|preset| AgentSettings::of_preset(preset.name, preset)).collect();
+    let agents = settings.agents.named.values().chain(&presets);
+    values_of(agents.flat_map(|agent| &agent.env)).collect()
+}
+
 /// Inherited values are those of this process, as agents that it starts have them.
-fn values_of<'a>(rules: impl Iterator<Item = &'a EnvRule>) -> impl Iterator<Item = String> {
+pub(super) fn values_of<'a>(rules: impl Iterator<Item = &'a EnvRule>) -> impl Iterator<Item = String> {
     let secret = rules.filter(|rule| !rule.plain);
-    secret.filter_map(|rule| rule.value.clone().or_else(|| std::env::var(&rule.name).ok()))
+    secret.filter_map(|rule| rule.value.clone().or_else(|| inherited(&rule.name)?.into_string().ok()))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use watchkeeper::agent::granted::Granted;
 use watchkeeper::agent::nursery::{self, NURSERY};
 
 /// What a launcher sees of a call without an attempt's folder, or with one that holds no order.
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
     }
     let ran = match dir == Path::new(NURSERY) {
         true => nursery::serve(),
-        false => watchkeeper::agent::runner::run(&dir, None),
+        false => watchkeeper::agent::runner::run(&dir, None, Granted::default()),
     };
     match ran {
         Ok(()) => ExitCode::SUCCESS,

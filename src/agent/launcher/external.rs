@@ -14,7 +14,7 @@ impl Launcher for External {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { can_attach: false, passes_environment: false }
+        Capabilities { can_attach: false, has_pipe: false }
     }
 
     fn submit(&self, jobs: &[Job<'_>]) -> Vec<Result<(), String>> {

@@ -9,6 +9,7 @@ mod tmux;
 
 use std::path::{Path, PathBuf};
 
+use crate::agent::granted::Granted;
 use crate::bus::layout::AttemptPaths;
 use crate::format::order::Order;
 use crate::model::Settings;
@@ -18,14 +19,15 @@ use crate::model::Settings;
 pub struct Capabilities {
     /// People can look over the agent's shoulder.
     pub can_attach: bool,
-    /// The runner inherits our environment; else its values travel in a file.
-    pub passes_environment: bool,
+    /// There is a pipe to the runner; else what its agent is granted travels in a file.
+    pub has_pipe: bool,
 }
 
 /// One attempt to be launched.
 #[derive(Debug, Clone, Copy)]
 pub struct Job<'a> {
     pub order: &'a Order,
+    pub granted: &'a Granted,
     pub paths: &'a AttemptPaths,
     pub runner: &'a RunnerProgram,
 }

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use super::{Capabilities, Hint, Job, Launcher, RunnerProgram};
 use crate::agent::begun::{self, Probe};
+use crate::agent::granted::Granted;
 use crate::agent::nursery::Nursery;
 use crate::bus::layout::AttemptPaths;
 use crate::model::agent::PROCESS;
@@ -19,7 +20,7 @@ const UNSEEN_MAX: usize = 256;
 pub(super) struct Process {
     nursery: RefCell<Option<Nursery>>,
     /// Given to the nursery, and not yet seen to begin: another one must have them if this one dies.
-    unseen: RefCell<Vec<AttemptPaths>>,
+    unseen: RefCell<Vec<(AttemptPaths, Granted)>>,
 }
 
 impl Launcher for Process {
@@ -28,7 +29,7 @@ impl Launcher for Process {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { can_attach: false, passes_environment: true }
+        Capabilities { can_attach: false, has_pipe: true }
     }
 
     fn submit(&self, jobs: &[Job<'_>]) -> Vec<Result<(), String>> {
@@ -56,8 +57,8 @@ impl Launcher for Process {
         }
         *self.nursery.borrow_mut() = None;
         let unseen = std::mem::take(&mut *self.unseen.borrow_mut());
-        for paths in unseen.into_iter().filter(|paths| !begun::was_begun(paths)) {
-            if let Err(error) = self.bear(&paths, program) {
+        for (paths, granted) in unseen.into_iter().filter(|(paths, _)| !begun::was_begun(paths)) {
+            if let Err(error) = self.bear(&paths, &granted, program) {
                 log::warn!("{}: {error}", paths.dir().display());
             }
         }
@@ -68,25 +69,25 @@ impl Process {
     fn start(&self, job: &Job<'_>) -> Result<(), String> {
         let told = |error: std::io::Error| format!("the runner {}: {error}", job.runner.program.display());
         match job.runner.is_lean() {
-            true => self.bear(job.paths, job.runner).map_err(told),
+            true => self.bear(job.paths, job.granted, job.runner).map_err(told),
             false => start_alone(job).map_err(told),
         }
     }
 
     /// Gives the attempt to the nursery; one that is gone is replaced once.
-    fn bear(&self, paths: &AttemptPaths, program: &RunnerProgram) -> std::io::Result<()> {
+    fn bear(&self, paths: &AttemptPaths, granted: &Granted, program: &RunnerProgram) -> std::io::Result<()> {
         let mut nursery = self.nursery.borrow_mut();
-        let is_borne = nursery.as_mut().is_some_and(|nursery| nursery.bear(paths.dir()).is_ok());
+        let is_borne = nursery.as_mut().is_some_and(|nursery| nursery.bear(paths.dir(), granted).is_ok());
         if !is_borne {
             let mut anew = Nursery::start(&program.program)?;
-            anew.bear(paths.dir())?;
+            anew.bear(paths.dir(), granted)?;
             *nursery = Some(anew);
         }
         let mut unseen = self.unseen.borrow_mut();
         if unseen.len() >= UNSEEN_MAX {
-            unseen.retain(|paths| !begun::was_begun(paths));
+            unseen.retain(|(paths, _)| !begun::was_begun(paths));
         }
-        unseen.push(paths.clone());
+        unseen.push((paths.clone(), granted.clone()));
         Ok(())
     }
 }

@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use super::{Capabilities, Hint, Job, Launcher};
 use crate::agent::tree;
 use crate::bus::layout::AttemptPaths;
-use crate::bus::platform;
+use crate::bus::{Disk, RealDisk, platform};
 
 /// The option by which our sessions are known.
 const MARK: &str = "@watchkeeper";
@@ -51,7 +51,7 @@ impl Tmux {
             let name = if number == 1 { stem.clone() } else { format!("{stem}-{number}") };
             // Before the session: a short agent has ended before we would come to it, and its runner tells the name.
             let session = Session { name, socket: self.socket.clone() };
-            let kept = std::fs::write(job.paths.session(), session.to_text());
+            let kept = RealDisk::default().prepare(&job.paths.session(), session.to_text().as_bytes());
             kept.map_err(|error| format!("{}: {error}", job.paths.session().display()))?;
             match self.new_session(&session.name, job)? {
                 Made::Yes => return Ok(()),
@@ -251,7 +251,7 @@ impl Launcher for Tmux {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { can_attach: true, passes_environment: false }
+        Capabilities { can_attach: true, has_pipe: false }
     }
 
     fn submit(&self, jobs: &[Job<'_>]) -> Vec<Result<(), String>> {

@@ -8,7 +8,7 @@ use super::rules::{Found, Rule, found, found_run};
 /// As many blanks may stand around a separator.
 const BLANKS_MAX: usize = 64;
 /// How our own marks begin: what was removed once is not removed again.
-const MARK: &[u8] = b"[redacted:";
+pub const MARK: &[u8] = b"[redacted:";
 /// Below this many bits a character, a value is a word rather than a secret.
 const ENTROPY_MIN: f64 = 3.5;
 /// As much of a value is weighed; 2^3.5 different characters need twelve bytes at least.
@@ -167,7 +167,7 @@ struct Value {
 
 /// The sign that ends a value, behind as many backslashes as began it.
 #[derive(Clone, Copy)]
-struct Quote {
+pub struct Quote {
     sign: u8,
     backslashes: usize,
 }
@@ -201,7 +201,7 @@ fn behind_separator(reader: &mut Reader, name_end: usize) -> Result<Option<Value
 }
 
 /// A quote sign at a place, perhaps escaped, and the place behind it.
-fn quote_at(reader: &Reader, at: usize) -> Result<Option<(Quote, usize)>, Stop> {
+pub fn quote_at(reader: &Reader, at: usize) -> Result<Option<(Quote, usize)>, Stop> {
     const NESTED_MAX: usize = 7;
     let mut backslashes = 0;
     while backslashes < NESTED_MAX && reader.peek(at + backslashes)? == Some(b'\\') {
@@ -223,13 +223,13 @@ fn skip_blanks(reader: &Reader, at: usize) -> Result<usize, Stop> {
 }
 
 /// Skips blanks before a secret: they need not wait for it, so that a prompt comes out whole.
-fn pass_blanks(reader: &mut Reader, at: usize) -> Result<usize, Stop> {
+pub fn pass_blanks(reader: &mut Reader, at: usize) -> Result<usize, Stop> {
     let known = reader.bytes[at.min(reader.bytes.len())..].iter().take(BLANKS_MAX);
     reader.begins_at(at + known.take_while(|byte| matches!(byte, b' ' | b'\t')).count());
     skip_blanks(reader, at)
 }
 
-fn has_word(reader: &Reader, at: usize, word: &[u8]) -> Result<bool, Stop> {
+pub fn has_word(reader: &Reader, at: usize, word: &[u8]) -> Result<bool, Stop> {
     for (offset, wanted) in word.iter().enumerate() {
         if reader.peek(at + offset)?.is_none_or(|byte| !byte.eq_ignore_ascii_case(wanted)) {
             return Ok(false);
@@ -330,7 +330,7 @@ fn is_word(value: &[u8]) -> bool {
 }
 
 /// A name that stands for a value which is filled in elsewhere.
-fn is_placeholder(value: &[u8]) -> bool {
+pub fn is_placeholder(value: &[u8]) -> bool {
     const SIGNS: &[&[u8]] = &[b"$", b"<", b"{{", b"%(", b"%{", b"***"];
     SIGNS.iter().any(|sign| value.starts_with(sign))
 }

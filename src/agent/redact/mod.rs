@@ -6,6 +6,7 @@
 //!
 //! Nothing here reads or writes files, and no raw byte is kept longer than it takes to judge it.
 
+mod commands;
 mod fields;
 mod forms;
 mod pem;
@@ -14,6 +15,7 @@ mod rules;
 mod search;
 #[cfg(test)]
 mod tests;
+mod vendors;
 
 use std::collections::BTreeMap;
 
@@ -116,6 +118,7 @@ impl Redactor {
         if self.searched < until {
             search.find(&self.bytes, self.searched, until, &mut open);
             search.find_wrapped(&self.bytes, self.searched, until, &mut open);
+            search.find_dotted(&self.bytes, self.searched, until, &mut open);
             self.searched = until;
         }
         // From left to right, so that each run is walked once, however many secrets begin in it.

@@ -22,6 +22,13 @@ pub const ALNUM: &Class = &class(b"");
 pub const WORD: &Class = &class(b"_");
 pub const WORD_DASH: &Class = &class(b"_-");
 pub const WORD_DASH_DOT: &Class = &class(b"_-.");
+pub const WORD_DASH_DOT_TILDE: &Class = &class(b"_-.~");
+/// With the checksum behind an equal sign.
+pub const WORD_DASH_EQUALS: &Class = &class(b"_-=");
+pub const HEX: &Class = &only(b"0123456789abcdefABCDEF");
+pub const BASE64_PADDED: &Class = &class(b"+/=");
+/// What closes the key of PuTTY: a title's rest and a digest.
+pub const DIGEST: &Class = &only(b": 0123456789abcdefABCDEF");
 pub const BASE64: &Class = &class(b"+/");
 /// Both alphabets of it.
 pub const ANY_BASE64: &Class = &class(b"+/-_");

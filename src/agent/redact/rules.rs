@@ -4,7 +4,9 @@
 //! rule goes by randomness alone.
 
 use super::pem;
-use super::reader::{ALNUM, CAPITALS, Class, LENGTH_MAX, Reader, Stop, WORD, WORD_DASH, WORD_DASH_DOT};
+use super::reader::{
+    ALNUM, CAPITALS, Class, HEX, LENGTH_MAX, Reader, Stop, WORD, WORD_DASH, WORD_DASH_DOT, WORD_DASH_EQUALS,
+};
 
 /// Why something was removed. In this order: of two reasons that begin at one place, the first is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +25,27 @@ pub enum Rule {
     Stripe,
     Npm,
     PyPi,
+    Age,
+    Atlassian,
+    Azure,
+    Bitbucket,
+    Databricks,
+    DigitalOcean,
+    Discord,
+    Docker,
+    Groq,
+    Linear,
+    OpenRouter,
+    Perplexity,
+    Replicate,
+    SendGrid,
+    Shopify,
+    Telegram,
+    Vault,
+    Xai,
+    Netrc,
+    CommandPassword,
+    Cookie,
     Authorization,
     Bearer,
     ApiKeyHeader,
@@ -48,6 +71,27 @@ impl Rule {
             Rule::Stripe => "stripe",
             Rule::Npm => "npm",
             Rule::PyPi => "pypi",
+            Rule::Age => "age",
+            Rule::Atlassian => "atlassian",
+            Rule::Azure => "azure",
+            Rule::Bitbucket => "bitbucket",
+            Rule::Databricks => "databricks",
+            Rule::DigitalOcean => "digitalocean",
+            Rule::Discord => "discord",
+            Rule::Docker => "docker",
+            Rule::Groq => "groq",
+            Rule::Linear => "linear",
+            Rule::OpenRouter => "openrouter",
+            Rule::Perplexity => "perplexity",
+            Rule::Replicate => "replicate",
+            Rule::SendGrid => "sendgrid",
+            Rule::Shopify => "shopify",
+            Rule::Telegram => "telegram",
+            Rule::Vault => "vault",
+            Rule::Xai => "xai",
+            Rule::Netrc => "netrc",
+            Rule::CommandPassword => "command-password",
+            Rule::Cookie => "cookie",
             Rule::Authorization => "authorization",
             Rule::Bearer => "bearer",
             Rule::ApiKeyHeader => "api-key",
@@ -73,7 +117,7 @@ pub enum Rest {
     /// As long as the characters are of this kind.
     Run(&'static Class),
     /// To the end of a private key, or as many bytes.
-    Pem { left: usize },
+    Pem { left: usize, close: &'static pem::Close },
 }
 
 /// A secret of a fixed extent.
@@ -89,7 +133,7 @@ pub fn found_run(rule: Rule, start: usize, end: usize, class: &'static Class) ->
 /// The next piece of a secret that was recognised before.
 pub fn go_on(rule: Rule, rest: Rest, reader: &Reader, at: usize) -> Result<Found, Stop> {
     match rest {
-        Rest::Pem { left } => pem::go_on(reader, at, left),
+        Rest::Pem { left, close } => pem::go_on(reader, at, left, close),
         Rest::Run(class) => {
             reader.peek(at)?;
             let end = reader.run_so_far(at, class, LENGTH_MAX);
@@ -140,6 +184,29 @@ const SHAPES: &[Shape] = &[
     word(shape(Rule::Slack, "xoxs-", WORD_DASH, 10)),
     word(shape(Rule::Slack, "xoxe.xox", WORD_DASH_DOT, 10)),
     word(shape(Rule::Slack, "xoxe-", WORD_DASH, 10)),
+    word(shape(Rule::Age, "AGE-SECRET-KEY-1", CAPITALS, 58)),
+    word(shape(Rule::Atlassian, "ATATT3xFf", WORD_DASH_EQUALS, 100)),
+    word(shape(Rule::Bitbucket, "ATCTT3xFf", WORD_DASH_EQUALS, 100)),
+    word(shape(Rule::Bitbucket, "ATBB", ALNUM, 32)),
+    word(shape(Rule::Databricks, "dapi", HEX, 32)),
+    word(shape(Rule::DigitalOcean, "dop_v1_", HEX, 64)),
+    word(shape(Rule::DigitalOcean, "doo_v1_", HEX, 64)),
+    word(shape(Rule::DigitalOcean, "dor_v1_", HEX, 64)),
+    word(shape(Rule::Docker, "dckr_pat_", WORD_DASH, 27)),
+    word(shape(Rule::Docker, "dckr_oat_", WORD_DASH, 27)),
+    word(shape(Rule::Groq, "gsk_", ALNUM, 52)),
+    word(shape(Rule::Linear, "lin_api_", ALNUM, 40)),
+    word(shape(Rule::Linear, "lin_oauth_", HEX, 64)),
+    shape(Rule::OpenRouter, "sk-or-", WORD_DASH, 32),
+    word(shape(Rule::Perplexity, "pplx-", ALNUM, 40)),
+    word(shape(Rule::Replicate, "r8_", ALNUM, 37)),
+    word(shape(Rule::Shopify, "shpat_", HEX, 32)),
+    word(shape(Rule::Shopify, "shpca_", HEX, 32)),
+    word(shape(Rule::Shopify, "shppa_", HEX, 32)),
+    word(shape(Rule::Shopify, "shpss_", HEX, 32)),
+    word(shape(Rule::Vault, "hvs.", WORD_DASH, 24)),
+    word(shape(Rule::Vault, "hvb.", WORD_DASH, 24)),
+    word(shape(Rule::Xai, "xai-", ALNUM, 70)),
 ];
 
 /// One of the shapes above, whichever has its prefix here.
@@ -252,7 +319,7 @@ pub fn slack_hook(reader: &mut Reader, at: usize) -> Result<Found, Stop> {
     if end - start >= PATH_MIN { found(Rule::Slack, start, end) } else { Err(Stop::No) }
 }
 
-fn behind_slash(reader: &Reader, at: usize) -> Result<Option<usize>, Stop> {
+pub fn behind_slash(reader: &Reader, at: usize) -> Result<Option<usize>, Stop> {
     for slash in [b"/".as_slice(), b"\\/"] {
         if reader.has(at, slash)? {
             return Ok(Some(at + slash.len()));

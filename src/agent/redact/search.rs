@@ -10,7 +10,8 @@ use aho_corasick::{AhoCorasick, MatchKind, packed};
 use super::forms::{self, Form};
 use super::reader::{ANY_BASE64, Class, LINE_END_MAX, Reader, Stop, line_end};
 use super::rules::{self, Found, Rule, found};
-use super::{fields, pem};
+use super::vendors::{self, DISCORD_DOTS};
+use super::{commands, fields, pem};
 
 /// No word is longer.
 const WORD_MAX: usize = 8;
@@ -42,6 +43,36 @@ enum Judge {
     Secret,
     Assignment { name: usize },
     UrlPassword,
+    AzureSecret,
+    AzureKey,
+    AzureSignature,
+    SendGrid,
+    Telegram,
+    DiscordToken,
+    DiscordHook,
+    Putty,
+    Netrc,
+    Curl,
+    MySql,
+    Cookie,
+}
+
+impl Judge {
+    /// Whether it knows secrets only where a word begins.
+    fn wants_word_start(self) -> bool {
+        matches!(
+            self,
+            Judge::Aws
+                | Judge::Bearer
+                | Judge::Curl
+                | Judge::Jwt
+                | Judge::MySql
+                | Judge::Netrc
+                | Judge::SendGrid
+                | Judge::SkDash
+                | Judge::Stripe
+        )
+    }
 }
 
 /// At most `WORD_MAX` bytes each, in small letters, and none the beginning of another.
@@ -62,12 +93,37 @@ const WORDS: &[(&str, Judge)] = &[
     ("hf_", Judge::Shaped),
     ("npm_", Judge::Shaped),
     ("pypi-age", Judge::Shaped),
-    ("xoxa-", Judge::Shaped),
-    ("xoxb-", Judge::Shaped),
-    ("xoxe", Judge::Shaped),
-    ("xoxp-", Judge::Shaped),
-    ("xoxr-", Judge::Shaped),
-    ("xoxs-", Judge::Shaped),
+    ("xox", Judge::Shaped),
+    ("age-secr", Judge::Shaped),
+    ("atatt3", Judge::Shaped),
+    ("atctt3", Judge::Shaped),
+    ("atbb", Judge::Shaped),
+    ("dapi", Judge::Shaped),
+    ("dop_v1_", Judge::Shaped),
+    ("doo_v1_", Judge::Shaped),
+    ("dor_v1_", Judge::Shaped),
+    ("dckr_", Judge::Shaped),
+    ("gsk_", Judge::Shaped),
+    ("lin_", Judge::Shaped),
+    ("pplx-", Judge::Shaped),
+    ("r8_", Judge::Shaped),
+    ("shp", Judge::Shaped),
+    ("hvs.", Judge::Shaped),
+    ("hvb.", Judge::Shaped),
+    ("xai-", Judge::Shaped),
+    ("q~", Judge::AzureSecret),
+    ("accountk", Judge::AzureKey),
+    ("accesske", Judge::AzureKey),
+    ("sig=", Judge::AzureSignature),
+    ("sg.", Judge::SendGrid),
+    (":aa", Judge::Telegram),
+    ("discord", Judge::DiscordHook),
+    ("private-", Judge::Putty),
+    ("login", Judge::Netrc),
+    ("curl", Judge::Curl),
+    ("mysql", Judge::MySql),
+    ("mariadb", Judge::MySql),
+    ("cookie", Judge::Cookie),
     ("hooks.sl", Judge::SlackHook),
     ("sk-", Judge::SkDash),
     ("sk_test_", Judge::Stripe),
@@ -200,6 +256,15 @@ impl Search {
         }
     }
 
+    /// Adds a candidate for every dot that may be the first of a Discord token, which has no word of its own.
+    pub fn find_dotted(&self, bytes: &[u8], from: usize, until: usize, candidates: &mut Vec<Candidate>) {
+        let dots = memchr::memchr_iter(b'.', &bytes[from..until]).map(|found| from + found);
+        candidates.extend(
+            dots.filter(|at| is_discord_dot(bytes, *at))
+                .map(|at| Candidate { at, question: Question::Word(Judge::DiscordToken) }),
+        );
+    }
+
     /// Adds a candidate for every word of a form that begins in `from..until` and in the midst of which a line
     /// ends. Words that are whole are found by the engine, whatever becomes of the lines behind them.
     pub fn find_wrapped(&self, bytes: &[u8], from: usize, until: usize, candidates: &mut Vec<Candidate>) {
@@ -239,13 +304,19 @@ impl Search {
     pub fn first_possible(&self, bytes: &[u8], from: usize) -> usize {
         let mut first = bytes.len();
         for at in from..bytes.len() {
+            if is_discord_dot(bytes, at) {
+                let candidate = Candidate { at, question: Question::Word(Judge::DiscordToken) };
+                first = self.may_begin(&candidate, bytes).into_iter().fold(first, usize::min);
+            }
             if self.may_begin_wrapped(at, bytes) {
                 first = first.min(at);
             }
             let rest = bytes[at..].to_ascii_lowercase();
             for word in &self.words {
                 if word.text.len() > rest.len() && word.text.starts_with(&rest) {
-                    first = first.min(at);
+                    if !word.wants_word_start() || Reader::new(bytes, false, at).is_word_start(at) {
+                        first = first.min(at);
+                    }
                 } else if rest.starts_with(&word.text) {
                     let candidates =
                         word.questions.iter().map(|question| Candidate { at, question: *question });
@@ -287,6 +358,18 @@ impl Search {
                 Judge::Secret => fields::secret(&mut reader, at),
                 Judge::Assignment { name } => fields::assignment(&mut reader, at + name),
                 Judge::UrlPassword => fields::url_password(&mut reader, at),
+                Judge::AzureSecret => vendors::azure_secret(&reader, at),
+                Judge::AzureKey => vendors::azure_key(&mut reader, at),
+                Judge::AzureSignature => vendors::azure_signature(&mut reader, at),
+                Judge::SendGrid => vendors::sendgrid(&reader, at),
+                Judge::Telegram => vendors::telegram(&mut reader, at),
+                Judge::DiscordToken => vendors::discord_token(&mut reader, at),
+                Judge::DiscordHook => vendors::discord_hook(&mut reader, at),
+                Judge::Putty => pem::putty(&mut reader, at),
+                Judge::Netrc => commands::netrc(&mut reader, at),
+                Judge::Curl => commands::curl(&mut reader, at),
+                Judge::MySql => commands::mysql(&mut reader, at),
+                Judge::Cookie => commands::cookie(&mut reader, at),
             },
         }
     }
@@ -297,6 +380,20 @@ impl Candidate {
     pub fn rest_of(found: &Found) -> Option<Candidate> {
         found.rest.map(|rest| Candidate { at: found.end, question: Question::Rest(found.rule, rest) })
     }
+}
+
+impl Word {
+    fn wants_word_start(&self) -> bool {
+        self.questions.iter().all(|question| match question {
+            Question::Word(judge) => judge.wants_word_start(),
+            Question::Form(_) | Question::Rest(..) => false,
+        })
+    }
+}
+
+/// Whether the second dot of a Discord token stands where it has to, or has not come yet.
+fn is_discord_dot(bytes: &[u8], at: usize) -> bool {
+    bytes[at] == b'.' && bytes.get(at + DISCORD_DOTS).is_none_or(|byte| *byte == b'.')
 }
 
 /// The last run of each kind of characters that was followed to where it ends, or to the last byte at hand.

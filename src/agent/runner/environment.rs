@@ -1,12 +1,12 @@
 //! What an agent finds in its environment: a short list, and nothing that merely happened to be there.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 
 use super::files;
 use crate::agent::begun::MARK;
-use crate::agent::environment::EVERYONES;
+use crate::agent::environment::{self, EVERYONES};
+use crate::agent::granted::Granted;
 use crate::bus::layout::AttemptPaths;
 use crate::format::order::Order;
 
@@ -32,11 +32,11 @@ impl Environment {
 }
 
 /// Takes the values that a launcher could not hand on: they are read once, and gone before the agent is there.
-pub(super) fn take_values(paths: &AttemptPaths) -> io::Result<BTreeMap<String, String>> {
+pub(super) fn take_values(paths: &AttemptPaths) -> io::Result<Granted> {
     let path = paths.environment();
-    let Some(bytes) = files::read(&path, VALUES_BYTES_MAX)? else { return Ok(BTreeMap::new()) };
+    let Some(bytes) = files::read(&path, VALUES_BYTES_MAX)? else { return Ok(Granted::default()) };
     files::remove(&path)?;
-    Ok(serde_json::from_slice(&bytes)?)
+    Ok(environment::read(&bytes)?)
 }
 
 /// Removes the values of an agent that is never started; where that fails, whoever ends the batch does it.
@@ -47,10 +47,10 @@ pub(super) fn discard_values(paths: &AttemptPaths) {
 /// Puts the environment together. `own` is the runner's.
 pub(super) fn environment_of(
     order: &Order,
-    values: &BTreeMap<String, String>,
+    granted: &Granted,
     own: impl Fn(&str) -> Option<OsString>,
 ) -> Environment {
-    let inherited = |name: &str| values.get(name).map(OsString::from).or_else(|| own(name));
+    let inherited = |name: &str| granted.values.get(OsStr::new(name)).cloned().or_else(|| own(name));
     let mut environment = Environment { variables: Vec::with_capacity(16), secrets: Vec::new() };
     for name in EVERYONES {
         if let Some(value) = inherited(name) {
@@ -69,6 +69,11 @@ pub(super) fn environment_of(
         environment.variables.push((rule.name.clone(), value));
     }
     environment.variables.extend(our_own(order));
+    // Those of other agents stand in this one's log as little as its own.
+    let others = granted.secrets.iter().filter(|secret| secret.len() >= SECRET_BYTES_MIN);
+    environment.secrets.extend(others.cloned());
+    environment.secrets.sort_unstable();
+    environment.secrets.dedup();
     environment
 }
 

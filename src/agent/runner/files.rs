@@ -1,7 +1,9 @@
 //! The few ways in which a runner touches the disk: small reads, publishing by rename, opening a log.
 //!
 //! Nothing is synced here: a runner that loses power loses its agent too, and the watcher sees that. No
-//! link is ever followed, because agents write into the same directories.
+//! link is ever followed, because agents write into the same directories. Whatever is on the bus is reached through
+//! directories that were opened when the runner began: should the bus be removed and made anew, nothing of this
+//! runner comes into the new one.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,12 +13,15 @@ use std::path::{Component, Path};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::ground::at;
+use crate::bus::access::{self, Access};
 use crate::bus::real_disk::TEMPORARY_PREFIX;
 
 /// Reads a file of at most `limit` bytes; nothing, if there is no such file.
 pub(super) fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let file = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
+    let opened = at(path).and_then(|place| rustix::fs::openat(&place, place.name(), flags, Mode::empty()));
+    let file = match opened {
         Ok(descriptor) => File::from(descriptor),
         Err(Errno::NOENT) => return Ok(None),
         Err(error) => return Err(error.into()),
@@ -35,7 +40,7 @@ pub(super) fn publish(attempt: &Path, path: &Path, bytes: &[u8]) -> io::Result<(
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let staged = attempt.join(format!("{TEMPORARY_PREFIX}{name}"));
     let written = open_new(&staged).and_then(|mut file| file.write_all(bytes));
-    let published = written.and_then(|()| Ok(rustix::fs::renameat(CWD, &staged, CWD, path)?));
+    let published = written.and_then(|()| rename(&staged, path));
     if published.is_err() {
         // Half a file would only take up the room that is missing.
         let _ = remove(&staged);
@@ -51,8 +56,12 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Makes a folder, and the one that it stands in.
 pub(super) fn make_folder(dir: &Path) -> io::Result<()> {
     for dir in dir.parent().into_iter().chain([dir]) {
-        match rustix::fs::mkdirat(CWD, dir, Mode::from_raw_mode(0o777)) {
-            Ok(()) | Err(Errno::EXIST) => {}
+        let place = at(dir)?;
+        let mode = Mode::from_raw_mode(Access::within(&place).directory_mode());
+        match rustix::fs::mkdirat(&place, place.name(), mode) {
+            // Of one that somebody else made the mode is left alone.
+            Ok(()) => drop(rustix::fs::chmodat(&place, place.name(), mode, AtFlags::empty())),
+            Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -62,7 +71,11 @@ pub(super) fn make_folder(dir: &Path) -> io::Result<()> {
 /// Opens a file for writing from its beginning.
 pub(super) fn open_new(path: &Path) -> io::Result<File> {
     let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(File::from(rustix::fs::openat(CWD, path, flags, Mode::from_raw_mode(0o644))?))
+    let place = at(path)?;
+    let mode = Access::within(&place).file_mode();
+    let file = File::from(rustix::fs::openat(&place, place.name(), flags, Mode::from_raw_mode(mode))?);
+    access::set_file_mode(&file, mode);
+    Ok(file)
 }
 
 /// Opens a new file below a root, with the folders that lead to it. No link below the root is followed, and what
@@ -96,11 +109,12 @@ pub(super) fn open_anew_below(root: &Path, path: &Path) -> io::Result<File> {
 }
 
 pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    Ok(rustix::fs::renameat(CWD, from, CWD, to)?)
+    let (from, to) = (at(from)?, at(to)?);
+    Ok(rustix::fs::renameat(&from, from.name(), &to, to.name())?)
 }
 
 pub(super) fn remove(path: &Path) -> io::Result<()> {
-    match rustix::fs::unlinkat(CWD, path, AtFlags::empty()) {
+    match at(path).and_then(|place| rustix::fs::unlinkat(&place, place.name(), AtFlags::empty())) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -130,7 +144,8 @@ impl Glimpse {
 
 /// Looks at whatever stands at `path`, without opening it.
 pub(super) fn glimpse(path: &Path) -> Option<Glimpse> {
-    let stat: Stat = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let place = at(path).ok()?;
+    let stat: Stat = rustix::fs::statat(&place, place.name(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
     Some(Glimpse {
         inode: stat.st_ino,
         size: stat.st_size as u64,

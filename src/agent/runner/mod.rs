@@ -5,9 +5,11 @@
 
 mod attend;
 mod beats;
+mod declared;
 mod ending;
 mod environment;
 mod files;
+mod ground;
 mod inspect;
 mod kept;
 mod log_file;
@@ -26,10 +28,13 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::Arc;
 
+use crate::agent::granted::Granted;
 use crate::bus::platform::{pause_ms, wall_now};
 use attend::Attendant;
+pub use declared::DECLARED_INLINE_MAX;
+use declared::Declared;
 use environment::Environment;
-use inspect::Inspector;
+use inspect::{CheckFiles, Inspector};
 use log_file::LogFile;
 use reasons::Reasons;
 use report::{Ended, Run};
@@ -42,7 +47,9 @@ use crate::bus::layout::AttemptPaths;
 use crate::bus::platform;
 use crate::format::order::Order;
 use crate::format::transcript::{Spoken, Transcript};
+use crate::model::declared::DeclaredPlace;
 use crate::model::exit::{Exit, Stopped};
+use crate::model::inspected::Inspected;
 use crate::model::{Seconds, WallTime};
 
 /// An order with the longest prompt that a spec can hold.
@@ -53,6 +60,8 @@ const SESSION_BYTES_MAX: u64 = 4 << 10;
 
 /// How long to wait before a full disk is tried again.
 const RETRY_MS: u64 = 1_000;
+/// How often what is no want of room is tried again.
+const RETRIES_MOST: u32 = 60;
 
 /// Why there was nothing that a runner could do.
 #[derive(Debug, thiserror::Error)]
@@ -83,10 +92,12 @@ struct Mirrored<'a> {
 
 /// Runs the attempt in this folder to its end. Does nothing if somebody else has begun it. The heir, where there
 /// is one, inherits what loses its parent, should the runner die.
-pub fn run(dir: &Path, heir: Option<ProcessIdentity>) -> Result<(), RunnerError> {
+pub fn run(dir: &Path, heir: Option<ProcessIdentity>, granted: Granted) -> Result<(), RunnerError> {
     // The runner goes into the agent's directory, so a relative path would lose its meaning.
     let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
     let paths = AttemptPaths::at(dir);
+    ground::take(paths.dir())
+        .map_err(|error| RunnerError::NoOrder { path: paths.dir().to_owned(), source: error.into() })?;
     let order = read_order(&paths)?;
     platform::keep_descriptors();
     start::leave_no_core();
@@ -101,7 +112,7 @@ pub fn run(dir: &Path, heir: Option<ProcessIdentity>) -> Result<(), RunnerError>
     let begun = begun::begin(&paths, who, &order.mark);
     let held = begun.map_err(|source| RunnerError::NoLock { path: paths.lock(), source })?;
     if let Some(mut held) = held {
-        let exit = run_begun(&order, &paths, &mut held, cgroup.as_ref());
+        let exit = run_begun((&order, &paths), granted, &mut held, cgroup.as_ref());
         let record = serde_json::to_vec(&exit).unwrap_or_default();
         stubbornly(|| publish_record(&paths, &order.paths.exit, &record));
     }
@@ -111,15 +122,22 @@ pub fn run(dir: &Path, heir: Option<ProcessIdentity>) -> Result<(), RunnerError>
     Ok(())
 }
 
-/// Publishes the exit record, although the agent may have removed the folder that it is staged in.
+/// Publishes the exit record, although the agent may have removed the folder that it is staged in, or put something
+/// else in its place: then it is staged beside the place where it goes.
 fn publish_record(paths: &AttemptPaths, exit: &Path, record: &[u8]) -> io::Result<()> {
-    match files::publish(paths.dir(), exit, record) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            files::make_folder(paths.dir())?;
-            files::publish(paths.dir(), exit, record)
+    let stagings: [&dyn Fn() -> io::Result<()>; 3] = [
+        &|| files::publish(paths.dir(), exit, record),
+        &|| files::make_folder(paths.dir()).and_then(|()| files::publish(paths.dir(), exit, record)),
+        &|| files::publish(exit.parent().unwrap_or(paths.dir()), exit, record),
+    ];
+    let mut published = Ok(());
+    for publish in stagings {
+        published = publish();
+        if !published.as_ref().is_err_and(is_hopeless) {
+            break;
         }
-        published => published,
     }
+    published
 }
 
 fn read_order(paths: &AttemptPaths) -> Result<Order, RunnerError> {
@@ -139,23 +157,22 @@ fn wanted_cgroup(order: &Order) -> Option<Cgroup> {
 }
 
 /// Everything between the begin record and the exit record.
-fn run_begun(order: &Order, paths: &AttemptPaths, held: &mut Held, cgroup: Option<&Cgroup>) -> Exit {
-    let started_at = wall_now();
-    let started_ms = platform::monotonic_ms();
+fn run_begun(
+    (order, paths): (&Order, &AttemptPaths),
+    granted: Granted,
+    held: &mut Held,
+    cgroup: Option<&Cgroup>,
+) -> Exit {
+    let (started_at, started_ms) = (wall_now(), platform::monotonic_ms());
     let mut reasons = Reasons::new(order, paths, started_ms);
     if let Some(stopped) = reasons.before_start() {
         return never_begun(order, paths, started_at, stopped);
     }
-    let (mut inspector, environment) = match prepare(order, paths) {
+    let (mut inspector, declared, environment) = match prepare(order, paths, granted) {
         Ok(prepared) => prepared,
         Err(why) => return never_begun(order, paths, started_at, not_started(&why, &[])),
     };
-    let inspection = order.inspection.as_deref();
-    let mirrors = inspection.and_then(|one| {
-        let mirrors = one.mirrors.as_ref()?;
-        Some(Mirrored { workspace: &one.workspace, stdout: &mirrors.stdout, stderr: &mirrors.stderr })
-    });
-    let (begin, child) = match start(order, (paths, mirrors), &environment, cgroup) {
+    let (begin, child) = match start(order, (paths, mirrors_of(order)), &environment, cgroup) {
         Ok(started) => started,
         Err(why) => return never_begun(order, paths, started_at, not_started(&why, &environment.secrets)),
     };
@@ -192,26 +209,59 @@ fn run_begun(order: &Order, paths: &AttemptPaths, held: &mut Held, cgroup: Optio
         warnings: spoken.warnings,
         produced: Vec::new(),
         inspected_sha256: None,
+        declared: Vec::new(),
+        baseline_sha256: declared.as_ref().map(Declared::sha256),
         session: session_of(paths),
+        mark: Some(order.mark.clone()),
     };
     drop(attendant);
-    if let Some(inspector) = &mut inspector {
-        inspector.conclude(&mut exit, &environment, cgroup);
+    let mut places = declared.as_ref().map(Declared::end).unwrap_or_default();
+    if declared::fit_inline(&mut places) {
+        exit.declared = std::mem::take(&mut places);
     }
+    let check_files = declared.as_ref().map(Declared::check_files);
+    conclude(&mut exit, paths, inspector.as_mut(), (places, check_files), (&environment, cgroup));
     exit
 }
 
-/// What must stand before the agent begins: its environment, and how its outputs look without it.
+/// What is looked at when the agent has ended, written beside the exit record where that has no room for it.
+fn conclude(
+    exit: &mut Exit,
+    paths: &AttemptPaths,
+    inspector: Option<&mut Inspector<'_>>,
+    (places, check_files): (Vec<DeclaredPlace>, Option<CheckFiles>),
+    (environment, cgroup): (&Environment, Option<&Cgroup>),
+) {
+    if let Some(inspector) = inspector {
+        inspector.conclude(exit, (places, check_files), environment, cgroup);
+    } else if !places.is_empty() {
+        let inspected = Inspected { declared: places, ..Inspected::default() };
+        exit.inspected_sha256 = inspect::write(paths, &inspected);
+    }
+}
+
+/// Where copies of the two logs go, if anywhere.
+fn mirrors_of(order: &Order) -> Option<Mirrored<'_>> {
+    let inspection = order.inspection.as_deref()?;
+    let mirrors = inspection.mirrors.as_ref()?;
+    Some(Mirrored { workspace: &inspection.workspace, stdout: &mirrors.stdout, stderr: &mirrors.stderr })
+}
+
+/// What must stand before the agent begins: its environment, and how the files look without it.
 fn prepare<'a>(
     order: &'a Order,
     paths: &'a AttemptPaths,
-) -> Result<(Option<Inspector<'a>>, Environment), String> {
-    let values = environment::take_values(paths)
+    mut granted: Granted,
+) -> Result<(Option<Inspector<'a>>, Option<Declared<'a>>, Environment), String> {
+    let left = environment::take_values(paths)
         .map_err(|error| format!("cannot take the agent's environment: {error}; see its launcher"))?;
-    let environment = environment::environment_of(order, &values, |name| std::env::var_os(name));
+    granted.extend(left);
+    let environment = environment::environment_of(order, &granted, |name| std::env::var_os(name));
     let inspection = order.inspection.as_deref();
     let inspector = inspection.map(|inspection| Inspector::begin(order, inspection, paths)).transpose()?;
-    Ok((inspector, environment))
+    let declared = order.declared.as_deref();
+    let declared = declared.map(|declared| Declared::begin(order, declared, paths)).transpose()?;
+    Ok((inspector, declared, environment))
 }
 
 /// Starts a command of the order's; the error is a sentence for people.
@@ -265,7 +315,10 @@ fn never_begun(order: &Order, paths: &AttemptPaths, started_at: WallTime, stoppe
         warnings: Vec::new(),
         produced: Vec::new(),
         inspected_sha256: None,
+        declared: Vec::new(),
+        baseline_sha256: None,
         session: session_of(paths),
+        mark: Some(order.mark.clone()),
     }
 }
 
@@ -300,7 +353,8 @@ fn leave_result(
     if stopped.is_some() && order.inspection.is_some() {
         return Ok(false);
     }
-    let is_in_box = files::glimpse(&order.paths.result).is_some_and(|seen| seen.says_something());
+    let says_something = |path: &PathBuf| files::glimpse(path).is_some_and(|seen| seen.says_something());
+    let is_in_box = order.paths.boxes().any(says_something);
     // Looked at second: the watcher moves it from the one to the other.
     let is_delivered = is_in_box || files::glimpse(&paths.result()).is_some_and(|seen| seen.is_written());
     let (false, Some(status)) = (is_delivered, attendant.status) else { return Ok(false) };
@@ -313,13 +367,32 @@ fn leave_result(
     }
 }
 
-/// Writes as soon as the disk lets it. Gives up only where nobody can ever read it: the folder is gone.
+/// Writes as soon as the disk lets it. Gives up where nobody can ever read it, because the folder is gone or something
+/// else is in its place; and after a minute where nothing says that the cause will pass.
 fn stubbornly(write: impl Fn() -> io::Result<()>) -> bool {
+    let mut tries = 0;
     loop {
         match write() {
             Ok(()) => return true,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return false,
+            Err(error) if is_hopeless(&error) => return false,
+            Err(error) if !is_want(&error) && tries >= RETRIES_MOST => return false,
             Err(_) => pause_ms(RETRY_MS),
         }
+        tries += 1;
     }
+}
+
+/// Whether the place itself is not there, or is no folder.
+fn is_hopeless(error: &io::Error) -> bool {
+    let errno = rustix::io::Errno::from_io_error(error);
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        || errno == Some(rustix::io::Errno::LOOP)
+}
+
+/// Whether something is used up, or may not be written for now: whoever sees to the machine will see to that.
+fn is_want(error: &io::Error) -> bool {
+    use io::ErrorKind::{OutOfMemory, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    use rustix::io::Errno;
+    matches!(error.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem | OutOfMemory)
+        || matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }

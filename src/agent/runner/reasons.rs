@@ -39,8 +39,8 @@ pub(super) struct Reasons<'a> {
     successor: PathBuf,
     /// Where the watcher takes in what is valid.
     kept_result: PathBuf,
-    /// How the drop box looked last, and whether a valid result of this attempt lay in it.
-    box_seen: (Option<Glimpse>, bool),
+    /// How each drop box looked last, and whether a valid result of this attempt lay in it.
+    box_seen: [(Option<Glimpse>, bool); 2],
     /// Since when there is a valid result.
     result_since: Option<Tick>,
     /// How long an agent may stay after its result; a check may stay.
@@ -65,7 +65,7 @@ impl<'a> Reasons<'a> {
             stop: paths.stop(),
             successor: paths.sibling(order.attempt.next()).dir().to_owned(),
             kept_result: paths.result(),
-            box_seen: (None, false),
+            box_seen: [(None, false); 2],
             result_since: None,
             linger: Some(order.kill_grace),
             limits,
@@ -139,12 +139,15 @@ impl<'a> Reasons<'a> {
 
     /// What does not parse, or speaks for somebody else, may still be corrected: it is no reason to end.
     fn is_delivered(&mut self) -> bool {
-        let seen = files::glimpse(&self.order.paths.result);
-        if seen != self.box_seen.0 {
-            let bytes = files::read(&self.order.paths.result, RESULT_BYTES_MAX).ok().flatten();
-            self.box_seen = (seen, bytes.is_some_and(|bytes| report::is_valid(self.order, &bytes)));
+        for (path, known) in self.order.paths.boxes().zip(&mut self.box_seen) {
+            let seen = files::glimpse(path);
+            if seen != known.0 {
+                let bytes = files::read(path, RESULT_BYTES_MAX).ok().flatten();
+                *known = (seen, bytes.is_some_and(|bytes| report::is_valid(self.order, &bytes)));
+            }
         }
-        self.box_seen.1 || files::glimpse(&self.kept_result).is_some_and(|seen| seen.is_written())
+        self.box_seen.iter().any(|known| known.1)
+            || files::glimpse(&self.kept_result).is_some_and(|seen| seen.is_written())
     }
 
     fn measure(&mut self, now_ms: u64) -> Option<Stopped> {

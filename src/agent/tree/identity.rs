@@ -4,24 +4,10 @@
 
 use std::sync::OnceLock;
 
-use serde::{Deserialize, Serialize};
-
 use super::has_procfs;
 use super::procfs::{Process, everyone};
 use crate::bus::platform;
-
-/// A process that cannot be confused with a later one, nor with one of another machine or container.
-#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Hash, Debug)]
-pub struct ProcessIdentity {
-    pub pid: u32,
-    /// Clock ticks from boot to its start.
-    pub started: u64,
-    pub boot_id: String,
-    /// The inode of the pid namespace in which `pid` means it.
-    pub pid_namespace: u64,
-    /// Another boot on this host is this host's past; another boot elsewhere tells nothing.
-    pub host: String,
-}
+pub use crate::model::runner::ProcessIdentity;
 
 /// What is known about a process that once ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

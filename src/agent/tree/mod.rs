@@ -34,6 +34,8 @@ pub use procfs::{Process, descendants};
 pub use reap::{Reaped, become_subreaper, has_inherited_since, reap, without_inheriting};
 pub use rustix::process::Signal;
 pub use signal::{SignalError, send};
+#[cfg(test)]
+pub(super) use staging::until;
 pub use strays::{Spared, children_now, end_strays};
 pub use suspects::Innocent;
 pub use usage::{Usage, shared_out_memory, usage};

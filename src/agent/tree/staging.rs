@@ -161,7 +161,7 @@ pub(super) fn program(scene: &str) -> Command {
     program
 }
 
-pub(super) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(in crate::agent) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
         assert!(began.elapsed() < PATIENCE, "waited in vain: {what}");

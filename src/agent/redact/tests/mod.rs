@@ -4,6 +4,7 @@
 
 mod known;
 mod ordinary;
+mod places;
 mod rules;
 mod streams;
 

@@ -37,9 +37,48 @@ pub fn tokens() -> Vec<(&'static str, String)> {
     {
         add("stripe", &format!("{kind}_"), random_text(24, 60 + seed as u64));
     }
+    add_of_vendors(&mut add);
     add("npm", "npm_", random_text(36, 70));
     add("pypi", "pypi-AgE", format!("IcHlwaS5vcmc{}", random_text(90, 71)));
     tokens
+}
+
+/// Prefixes are put together here: no scanner shall take them for somebody's.
+fn add_of_vendors(add: &mut impl FnMut(&'static str, &str, String)) {
+    const HEX: &[u8] = b"0123456789abcdef";
+    const BECH32: &[u8] = b"QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L";
+    let long = |seed| format!("{}-_{}", random_text(90, seed), random_text(88, seed + 1));
+    add("age", &["AGE-SECRET", "-KEY-1"].concat(), pick(BECH32, 58, 100));
+    add(
+        "atlassian",
+        &["ATATT", "3xFfGF0"].concat(),
+        format!("{}={}", long(101), pick(b"0123456789ABCDEF", 8, 103)),
+    );
+    add(
+        "bitbucket",
+        &["ATCTT", "3xFfGN0"].concat(),
+        format!("{}={}", long(104), pick(b"0123456789ABCDEF", 8, 105)),
+    );
+    add("bitbucket", "ATBB", random_text(32, 106));
+    add("databricks", "dapi", pick(HEX, 32, 109));
+    for (seed, kind) in ["p", "o", "r"].iter().enumerate() {
+        add("digitalocean", &format!("do{kind}_v1_"), pick(HEX, 64, 110 + seed as u64));
+    }
+    add("docker", "dckr_pat_", format!("{}-_{}", random_text(13, 113), random_text(12, 114)));
+    add("docker", "dckr_oat_", random_text(32, 115));
+    add("groq", "gsk_", random_text(52, 116));
+    add("linear", "lin_api_", random_text(40, 117));
+    add("linear", "lin_oauth_", pick(HEX, 64, 118));
+    add("openrouter", "sk-or-v1-", pick(HEX, 64, 119));
+    add("perplexity", "pplx-", random_text(48, 120));
+    add("replicate", "r8_", random_text(37, 121));
+    add("sendgrid", "SG.", format!("{}.{}", random_text(22, 122), random_text(43, 123)));
+    for (seed, kind) in ["at", "ca", "pa", "ss"].iter().enumerate() {
+        add("shopify", &format!("shp{kind}_"), pick(HEX, 32, 124 + seed as u64));
+    }
+    add("vault", "hvs.", format!("CAES{}", random_text(90, 128)));
+    add("vault", "hvb.", format!("AAAA{}", random_text(130, 129)));
+    add("xai", "xai-", random_text(80, 130));
 }
 
 /// Where a secret may stand; `@` is its place.

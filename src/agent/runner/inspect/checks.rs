@@ -15,9 +15,14 @@ use crate::bus::platform::monotonic_ms;
 use crate::format::order::{Inspection, Order};
 use crate::model::Finding;
 use crate::model::exit::Stopped;
-use crate::model::handoff::{Check, Criterion};
+use crate::model::handoff::{Check, Criterion, Wanted};
 use crate::model::preset::Dialect;
+use crate::verify::cannot_fail::{Asked, cannot_fail};
 use crate::verify::criteria::{self, Ran};
+use crate::verify::vacuous;
+
+/// A log that is larger is not searched for how many tests there were.
+const LOG_BYTES_MAX: u64 = 64 << 20;
 
 /// Runs every check, one after the other. `Err` says why the attempt has to end instead.
 pub(super) fn run_all(
@@ -34,6 +39,21 @@ pub(super) fn run_all(
         }
     }
     Ok(findings)
+}
+
+/// What decides: a check with a floor or a pattern has to print something.
+fn asked(criterion: &Criterion, check: &Check) -> Asked {
+    match (&check.value, criterion.wants) {
+        (None, Wanted::Truth(_)) => Asked::Exit,
+        (_, _) => Asked::Value,
+    }
+}
+
+/// Everything that a check printed: how many tests there were may stand far from its end.
+fn said_in_all(logs: &AttemptPaths) -> String {
+    let read = |path: PathBuf| files::read(&path, LOG_BYTES_MAX).ok().flatten().unwrap_or_default();
+    let bytes = [read(logs.stdout()), read(logs.stderr())].concat();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Where the logs of a check go. Two criteria never share a folder, whatever becomes of their names.
@@ -56,6 +76,9 @@ fn run(
     environment: &Environment,
     cgroup: Option<&Cgroup>,
 ) -> Result<Finding, Stopped> {
+    if let Some(why) = cannot_fail(&check.command, asked(criterion, check)) {
+        return Ok(criteria::vacuous(criterion, &why));
+    }
     let order = Order {
         command: check.command.clone(),
         cwd: inspection.workspace.clone(),
@@ -98,10 +121,24 @@ fn run(
         }
         Some(stopped) => return Err(stopped),
     }
+    Ok(decided(criterion, check, &attendant, &logs, &environment.secrets))
+}
+
+/// What the check's end and words say of the criterion.
+fn decided(
+    criterion: &Criterion,
+    check: &Check,
+    attendant: &Attendant<'_>,
+    logs: &AttemptPaths,
+    secrets: &[String],
+) -> Finding {
     let status = attendant.status;
     let printed = [attendant.err.kept.text(), attendant.out.kept.text()].join("\n");
     let ran = Ran { exit_code: status.and_then(|status| status.code()), output: &printed };
     let mut finding = criteria::by_command(criterion, check, ran);
+    if let Some(why) = vacuous::executed_nothing(&said_in_all(logs)).filter(|_| ran.exit_code == Some(0)) {
+        finding = criteria::vacuous(criterion, &format!("`{}`: {why}", check.command.join(" ")));
+    }
     if let Some(signal) = status.and_then(|status| status.signal()) {
         finding.saw = format!("{} {signal}", finding.saw);
     }
@@ -112,6 +149,6 @@ fn run(
         finding.saw = format!("{}; it said: {last}", finding.saw);
     }
     // The command itself may hold a secret, and findings are told to everybody.
-    finding.saw = redact(&finding.saw, &environment.secrets);
-    Ok(finding)
+    finding.saw = redact(&finding.saw, secrets);
+    finding
 }

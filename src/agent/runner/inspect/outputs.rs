@@ -8,12 +8,12 @@ use super::super::files;
 use crate::bus::disk::BusError;
 use crate::bus::layout::AttemptPaths;
 use crate::format::order::{Inspection, PlacedOutput};
-use crate::model::evidence::About;
+use crate::model::evidence::{About, Brought};
 use crate::model::handoff::NamedPath;
 use crate::model::inspected::{Change, Inspected};
 use crate::model::tree::{Entry, TreePath};
 use crate::model::{Finding, Grade};
-use crate::verify::outputs::{self, Ground};
+use crate::verify::outputs::{self, Ground, Looks};
 use crate::work_tree::{Hand, Scan, Scope, Store, absolute, capture, difference};
 
 /// Of outputs with more files than this that were there before, only what changed is handed to the merge.
@@ -30,6 +30,8 @@ pub(super) struct Outputs<'a> {
     before: Scan,
     /// When the task's first attempt began: what an earlier attempt made is the task's too.
     base: Scan,
+    /// Of the record of that.
+    base_sha256: String,
 }
 
 /// A declared output, and where it goes among everything that is merged.
@@ -48,13 +50,37 @@ impl<'a> Outputs<'a> {
         first: &AttemptPaths,
     ) -> Result<Self, String> {
         let places = places_of(inspection)?;
-        let mut outputs = Outputs { inspection, places, before: Scan::default(), base: Scan::default() };
+        let (before, base, base_sha256) = (Scan::default(), Scan::default(), String::new());
+        let mut outputs = Outputs { inspection, places, before, base, base_sha256 };
         let scope = outputs.scope()?;
         outputs.before = outputs.look(&scope, outputs.checkpoint(&scope).as_ref())?;
         let bytes = serde_json::to_vec(&outputs.before).map_err(|error| error.to_string())?;
         files::write(&paths.outputs_before(), &bytes).map_err(|error| error.to_string())?;
-        outputs.base = read_scan(&first.outputs_before()).unwrap_or_else(|| outputs.before.clone());
+        let kept =
+            if first == paths { bytes } else { outputs.kept(&first.outputs_before())?.unwrap_or(bytes) };
+        outputs.base = serde_json::from_slice(&kept).map_err(|error| error.to_string())?;
+        outputs.base_sha256 = crate::bus::sha256(&kept);
+        if let Some(before_batch) = inspection.before_batch.as_deref().and_then(read_scan) {
+            outputs.base = before_batch;
+        }
         Ok(outputs)
+    }
+
+    /// The look of the first attempt, which must be the one that the journal names, if it names one.
+    fn kept(&self, path: &Path) -> Result<Option<Vec<u8>>, String> {
+        let kept = files::read(path, SCAN_BYTES_MAX).map_err(|error| error.to_string())?;
+        let Some(named) = &self.inspection.base_sha256 else { return Ok(kept) };
+        match kept {
+            Some(bytes) if crate::bus::sha256(&bytes) == *named => Ok(Some(bytes)),
+            _ => Err(format!(
+                "{}: the record of how its outputs were before is gone, or not the one of then",
+                path.display()
+            )),
+        }
+    }
+
+    pub(super) fn base_sha256(&self) -> String {
+        self.base_sha256.clone()
     }
 
     /// What the checkpoint knows of large outputs: their contents need not be kept a second time.
@@ -71,20 +97,47 @@ impl<'a> Outputs<'a> {
         places_of(self.inspection)?;
         let scope = self.scope()?;
         let after = self.look(&scope, Some(&self.before))?;
-        let changed = difference(&self.before.manifest, &after.manifest);
         let mut inspected = Inspected::default();
-        for place in &self.places {
-            inspected.findings.push(outputs::output(&place.name, &place.source, &after.manifest));
-            if !changed.iter().any(|change| is_at_or_below(&change.path, &place.source)) {
-                inspected.untouched.push(place.name.clone());
-            }
+        let workspace = resolved(&self.inspection.workspace)?;
+        let looks = Looks { base: &self.base, before: &self.before, after: &after, workspace: &workspace };
+        let of_outputs = self.places.iter().map(|place| outputs::output(&place.name, &place.source, looks));
+        let mut found: Vec<_> = of_outputs.collect();
+        found.extend(outputs::artifacts(self.ground(), &self.inspection.required_artifacts, Some(looks))?);
+        found.extend(self.part_in_the_whole(looks)?);
+        for (finding, brought) in found {
+            inspected.findings.push(finding);
+            inspected.brought.extend(brought);
         }
-        let required = &self.inspection.required_artifacts;
-        inspected.findings.extend(outputs::artifacts(self.ground(), required)?);
         let left_out = after.left_out.iter().take(LEFT_OUT_LISTED_MAX);
         inspected.left_out = left_out.map(ToString::to_string).collect();
         inspected.changes = self.changes(&after)?;
+        inspected.inherited = self.inherited(&after)?;
         Ok(inspected)
+    }
+
+    /// What the task changed of what the whole must have. What it left alone is not asked of it.
+    fn part_in_the_whole(&self, looks: Looks<'_>) -> Result<Vec<(Finding, Brought)>, String> {
+        let Inspection { artifacts, required_artifacts, .. } = self.inspection;
+        let of_whole = artifacts.iter().filter(|one| !required_artifacts.contains(one)).cloned();
+        let mut found = outputs::artifacts(self.ground(), &of_whole.collect::<Vec<_>>(), Some(looks))?;
+        found.retain(|(finding, _)| {
+            finding.change.is_some_and(|change| change.is_done() && change.grade() > Grade::Claimed)
+        });
+        Ok(found)
+    }
+
+    /// What only an earlier attempt changed. A declared output is the task's, whichever attempt made it.
+    fn inherited(&self, after: &Scan) -> Result<Vec<TreePath>, String> {
+        let workspace = resolved(&self.inspection.workspace)?;
+        let earlier = difference(&self.base.manifest, &self.before.manifest).into_iter();
+        let is_left = |path: &TreePath| {
+            let is_same = self.before.manifest.get(path) == after.manifest.get(path);
+            let then = self.before.seen.get(path);
+            is_same && (then.is_none() || then == after.seen.get(path))
+        };
+        let is_output = |path: &TreePath| self.places.iter().any(|place| place.source == *path);
+        let left = earlier.filter(|change| is_left(&change.path) && !is_output(&change.path));
+        Ok(left.filter_map(|change| self.merged_place(&change.path, &workspace)).collect())
     }
 
     /// What the task has made of its outputs, over all its attempts. Where they are no large tree, what it left as it
