@@ -11,12 +11,13 @@ use serde_json::Value;
 use crate::model::claim::Claim;
 use crate::model::clock::WallTime;
 use crate::model::event::LateBecause;
-use crate::model::evidence::Grade;
-use crate::model::state::{BatchState, LateResult, Outcome, Phase, TaskIx, TaskState};
+use crate::model::evidence::{Grade, Verdict};
+use crate::model::state::{BatchState, LateResult, Outcome, TaskIx, TaskState};
 use crate::view::words::{Word, counted};
 
 use super::conflict::{Conflict, conflicts};
-use super::task_result::{Span, TaskResult, task_result};
+use super::standing::standing_of_all;
+use super::task_result::{Span, TaskResult, is_zero, task_result};
 
 /// Fields that differ between two runs of the same story. No other field holds a measured time.
 pub const VOLATILE_FIELDS: &[&str] = &[
@@ -49,6 +50,8 @@ pub struct BatchResult {
     pub version: u32,
     /// The weakest grade among the tasks that succeeded.
     pub evidence: Option<Grade>,
+    /// Files and criteria apart, in words.
+    pub standing: Option<String>,
     pub stages_completed: usize,
     pub stages_total: usize,
     /// Blocked, because something that they depend on did not succeed.
@@ -60,6 +63,10 @@ pub struct BatchResult {
     pub cost_usd: Option<f64>,
     pub files_created: BTreeSet<String>,
     pub files_modified: BTreeSet<String>,
+    pub files_deleted: BTreeSet<String>,
+    /// Files that were made or changed beyond those that are listed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more_files: u64,
     pub commits: Vec<Value>,
     pub prps_generated: Vec<Value>,
     pub conflicts: Vec<Conflict>,
@@ -82,7 +89,7 @@ pub struct Late {
 pub fn batch_result(state: &BatchState, claims: &HashMap<TaskIx, Claim>) -> BatchResult {
     let results: Vec<TaskResult> =
         (0..state.tasks.len()).map(|ix| task_result(state, ix, claims.get(&ix))).collect();
-    let produced = Produced::of(state, claims);
+    let produced = Produced::of(&results);
     // What was spent was spent, whatever came of it.
     // Of all attempts: one that failed cost as much as one that did not.
     let tokens: u64 = state.tasks.iter().map(|task| task.tokens_spent).fold(0, u64::saturating_add);
@@ -98,7 +105,8 @@ pub fn batch_result(state: &BatchState, claims: &HashMap<TaskIx, Claim>) -> Batc
         total_files_created: produced.files_created.len(),
         total_tokens_used: tokens,
         total_elapsed_seconds: Span(elapsed),
-        evidence: results.iter().filter(|one| one.is_success()).filter_map(|one| one.evidence).min(),
+        evidence: state.evidence(),
+        standing: standing_of_all(succeeded_verdicts(state)),
         results,
         version: 1,
         stages_completed,
@@ -109,6 +117,8 @@ pub fn batch_result(state: &BatchState, claims: &HashMap<TaskIx, Claim>) -> Batc
         cost_usd: cost(state),
         files_created: produced.files_created,
         files_modified: produced.files_modified,
+        files_deleted: produced.files_deleted,
+        more_files: produced.more,
         commits: produced.commits,
         prps_generated: produced.prps_generated,
         conflicts: conflicts(state, claims),
@@ -117,6 +127,11 @@ pub fn batch_result(state: &BatchState, claims: &HashMap<TaskIx, Claim>) -> Batc
         started_at: state.accepted_at,
         finished_at,
     }
+}
+
+fn succeeded_verdicts(state: &BatchState) -> impl Iterator<Item = &Verdict> {
+    let succeeded = state.tasks.iter().filter(|task| task.outcome() == Some(&Outcome::Succeeded));
+    succeeded.filter_map(|task| task.collected.as_ref()).map(|collected| &collected.verdict)
 }
 
 /// The content of the result file.
@@ -142,20 +157,23 @@ fn finished_at(state: &BatchState) -> Option<WallTime> {
 struct Produced {
     files_created: BTreeSet<String>,
     files_modified: BTreeSet<String>,
+    files_deleted: BTreeSet<String>,
+    /// Files that no list has room for.
+    more: u64,
     commits: Vec<Value>,
     prps_generated: Vec<Value>,
 }
 
 impl Produced {
-    fn of(state: &BatchState, claims: &HashMap<TaskIx, Claim>) -> Produced {
+    fn of(results: &[TaskResult]) -> Produced {
         let mut produced = Produced::default();
-        for (ix, task) in state.tasks.iter().enumerate() {
-            let Phase::Done(Outcome::Succeeded) = task.phase else { continue };
-            let Some(claim) = claims.get(&ix) else { continue };
-            produced.files_created.extend(claim.files_created.iter().cloned());
-            produced.files_modified.extend(claim.files_modified.iter().cloned());
-            produced.commits.extend(claim.commits.iter().cloned());
-            produced.prps_generated.extend(claim.prps_generated.iter().cloned());
+        for task in results.iter().filter(|task| task.is_success()) {
+            produced.files_created.extend(task.files_created.iter().cloned());
+            produced.files_modified.extend(task.files_modified.iter().cloned());
+            produced.files_deleted.extend(task.files_deleted.iter().cloned());
+            produced.more += task.more_files;
+            produced.commits.extend(task.commits.iter().cloned());
+            produced.prps_generated.extend(task.prps_generated.iter().cloned());
         }
         produced
     }
@@ -340,7 +358,7 @@ mod tests {
             {"gate": "all files are there", "grade": "claimed"}
         ]);
         assert_eq!(first["validation_gates"], gates);
-        assert_eq!(first["findings"][0]["saw"], "exists and changed");
+        assert_eq!(first["findings"][0]["saw"], "its content changed");
         assert_eq!(first["drift"], serde_json::json!({"touched_unclaimed": [], "declared_untouched": []}));
         assert_eq!((&flaky["flaky"], &flaky["unfenced"]), (&true.into(), &true.into()));
         assert_eq!(flaky["attempts"][0]["reason_code"], "no_heartbeat");

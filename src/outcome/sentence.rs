@@ -1,9 +1,9 @@
 //! One journal event as a sentence about the task that it belongs to.
 
 use crate::model::agent::PROCESS;
-use crate::model::clock::Seconds;
+use crate::model::clock::{Seconds, Tick};
 use crate::model::defect::Defect;
-use crate::model::event::{Entry, Event, Sign};
+use crate::model::event::{Event, Sign};
 use crate::model::evidence::Verdict;
 use crate::model::exit::{Exit, Stopped};
 use crate::model::handoff::Prepared;
@@ -19,10 +19,10 @@ use super::aggregate::late_reason;
 const NAMED_MAX: usize = 3;
 
 /// Tells an event of the task itself. `past` is the state just after it.
-pub(super) fn own(past: &BatchState, ix: TaskIx, entry: &Entry) -> String {
+pub(super) fn own(past: &BatchState, ix: TaskIx, event: &Event, clock: Tick) -> String {
     let max = attempts_max(&past.tasks[ix]);
     let nth = |attempt: &Attempt| attempt_of(attempt.number(), max);
-    match &entry.event {
+    match event {
         Event::Joined { .. } => {
             match waiting::waiting_short(past, ix).filter(|_| past.tasks[ix].phase != Phase::Ready) {
                 Some(waits) => format!("its spec joined the batch. {waits}"),
@@ -36,6 +36,7 @@ pub(super) fn own(past: &BatchState, ix: TaskIx, entry: &Entry) -> String {
             let sign = Sign::Launch { agent: agent.clone(), launcher: launcher.clone() };
             format!("{} ({})", begun(&sign), nth(attempt))
         }
+        Event::Begun { runner, .. } => format!("its runner is process {}", runner.process.pid),
         Event::Exited { exit } => ended(exit),
         Event::Ending { attempt, because, .. } => {
             format!("{} is being ended: {because}", nth(attempt))
@@ -54,15 +55,8 @@ pub(super) fn own(past: &BatchState, ix: TaskIx, entry: &Entry) -> String {
         Event::Succeeded { attempt, .. } if *attempt == Attempt::FIRST => "succeeded".to_owned(),
         Event::Succeeded { attempt, .. } => format!("succeeded on {}", nth(attempt)),
         Event::AttemptFailed { attempt, because, retry_at, .. } => {
-            let then = match retry_at {
-                Some(at) => {
-                    let pause = duration(Seconds::from_millis(at.since(entry.clock)));
-                    format!("; the next follows in {pause}")
-                }
-                None if because.is_retryable() && attempt.number() >= max => "; no tries are left".to_owned(),
-                None => String::new(),
-            };
-            format!("{} failed: {because}{then}", nth(attempt))
+            let is_last = because.is_retryable() && attempt.number() >= max;
+            format!("{} failed: {because}{}", nth(attempt), what_follows(*retry_at, clock, is_last))
         }
         Event::Abandoned { .. } => match past.tasks[ix].outcome() {
             Some(outcome) => format!("will not run: {}", waiting::ending(past, ix, outcome)),
@@ -72,7 +66,8 @@ pub(super) fn own(past: &BatchState, ix: TaskIx, entry: &Entry) -> String {
             let whose = attempt.map_or(String::new(), |attempt| format!(" of attempt {attempt}"));
             format!("a result{whose} was put aside: {}", late_reason(because))
         }
-        Event::Accepted { .. }
+        Event::Baselined { .. }
+        | Event::Accepted { .. }
         | Event::Resumed { .. }
         | Event::SelfSuspected { .. }
         | Event::CancelAsked { .. }
@@ -84,14 +79,31 @@ pub(super) fn own(past: &BatchState, ix: TaskIx, entry: &Entry) -> String {
         | Event::Merging { .. }
         | Event::Merged { .. }
         | Event::ResolveAsked { .. }
+        | Event::OutOfTime { .. }
         | Event::Reopened { .. }
         | Event::Finished { .. } => String::new(),
     }
 }
 
-/// Tells what was done for a handed-over batch beside its tasks; `None` for every other event.
-pub(super) fn of_handoff(event: &Event) -> Option<String> {
+/// What comes after an attempt that failed.
+fn what_follows(retry_at: Option<Tick>, clock: Tick, is_last: bool) -> String {
+    match retry_at {
+        Some(at) => format!("; the next follows in {}", duration(Seconds::from_millis(at.since(clock)))),
+        None if is_last => "; no tries are left".to_owned(),
+        None => String::new(),
+    }
+}
+
+/// Tells what was asked of the whole batch, or done for a handed-over one beside its tasks; `None` for every other event.
+pub(super) fn of_batch(event: &Event) -> Option<String> {
+    let because = |why: &Option<String>| why.as_ref().map_or(String::new(), |why| format!(": {why}"));
     match event {
+        Event::CancelAsked { by, why } => {
+            Some(format!("{by} asked for the end of the batch{}", because(why)))
+        }
+        Event::PauseAsked { by, why } => Some(format!("{by} asked for a pause of the batch{}", because(why))),
+        Event::ResumeAsked { by } => Some(format!("{by} let the batch go on")),
+        Event::Reopened { by } => Some(format!("{by} opened the batch again")),
         Event::Preparing => Some("the workspace is being prepared".to_owned()),
         Event::Prepared { prepared } => Some(stands(prepared)),
         Event::NotPrepared { why } => Some(format!("the workspace could not be prepared: {why}")),
@@ -106,6 +118,9 @@ pub(super) fn of_handoff(event: &Event) -> Option<String> {
                 false => format!("; {}", listed_at_most(&conflicts, NAMED_MAX)),
             };
             Some(format!("the merge ended: {}{besides}", outcome(merged)))
+        }
+        Event::OutOfTime { limit } => {
+            Some(format!("the time of the whole ran out ({limit}) during the merge"))
         }
         Event::ResolveAsked { by, .. } => Some(format!("{by} said what becomes of the conflicts")),
         _ => None,
@@ -129,6 +144,7 @@ fn begun(sign: &Sign) -> String {
     match sign {
         Sign::Take { by } => format!("{by} took it"),
         Sign::Beat => "started: its first heartbeat was seen".to_owned(),
+        Sign::SpecRemoved => "started: its published spec was removed, which only an agent does".to_owned(),
         Sign::Result => "started: its result was the first sign of it".to_owned(),
         Sign::Launch { agent, launcher } if launcher == PROCESS => format!("agent '{agent}' was started"),
         Sign::Launch { agent, launcher } => format!("agent '{agent}' was started ({launcher})"),

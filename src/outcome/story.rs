@@ -119,7 +119,9 @@ impl<'a> Teller<'a> {
 
     fn tell(&self, entry: &Entry, was_live: bool) -> Option<String> {
         match entry.event.task() {
-            Some(key) if key == self.key => Some(sentence::own(&self.past, self.task()?, entry)),
+            Some(key) if key == self.key => {
+                Some(sentence::own(&self.past, self.task()?, &entry.event, entry.clock))
+            }
             // What others do after the task has ended is not part of its story.
             Some(_) if self.task().is_some_and(|ix| self.past.tasks[ix].is_done()) => None,
             Some(key) if self.dependencies.contains(key) => self.tell_dependency(key, &entry.event),
@@ -131,7 +133,7 @@ impl<'a> Teller<'a> {
 
     fn tell_batch(&self, entry: &Entry, was_live: bool) -> Option<String> {
         match &entry.event {
-            Event::Accepted { tasks } => {
+            Event::Accepted { tasks, .. } => {
                 let count = counted(*tasks, "task");
                 let wait = self.task().and_then(|ix| self.missing(ix));
                 let wait = wait.map_or(String::new(), |wait| format!("; {wait}"));
@@ -143,18 +145,8 @@ impl<'a> Teller<'a> {
                 silent.len(),
                 duration(Seconds::from_millis(until.since(entry.clock)))
             )),
-            Event::CancelAsked { by, why } => {
-                let why = why.as_ref().map_or(String::new(), |why| format!(": {why}"));
-                Some(format!("{by} asked for the end of the batch{why}"))
-            }
-            Event::PauseAsked { by, why } => {
-                let why = why.as_ref().map_or(String::new(), |why| format!(": {why}"));
-                Some(format!("{by} asked for a pause of the batch{why}"))
-            }
-            Event::ResumeAsked { by } => Some(format!("{by} let the batch go on")),
-            Event::Reopened { by } => Some(format!("{by} opened the batch again")),
             Event::Finished { status } => Some(format!("the batch ended: {}", status.word())),
-            other => sentence::of_handoff(other),
+            other => sentence::of_batch(other),
         }
     }
 

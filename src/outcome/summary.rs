@@ -78,7 +78,8 @@ fn figures(state: &BatchState, result: &BatchResult) -> Vec<String> {
     }
     lines.push(format!("Stages: {}/{} completed", result.stages_completed, result.stages_total));
     if let Some(grade) = result.evidence {
-        lines.push(format!("Evidence: {grade} ({})", meaning(grade)));
+        let standing = result.standing.clone().unwrap_or_else(|| meaning(grade).to_owned());
+        lines.push(format!("Evidence: {grade} ({standing})"));
     }
     lines.extend(handoff::note(state));
     lines
@@ -96,6 +97,7 @@ fn status_line(state: &BatchState, result: &BatchResult) -> String {
     }
 }
 
+/// For what versions before 0.2 journaled.
 fn meaning(grade: Grade) -> &'static str {
     match grade {
         Grade::Claimed => "for the weakest task there is only its agent's word",
@@ -142,11 +144,19 @@ fn name(result: &TaskResult) -> &str {
 }
 
 fn produce(result: &BatchResult) -> Vec<String> {
-    let mut lines = vec![
-        format!("Files Created: {}", result.total_files_created),
-        format!("Files Modified: {}", result.total_files_modified),
-        format!("Commits: {}", result.commits.len()),
+    let figures = [
+        ("Files Created", result.total_files_created),
+        ("Files Modified", result.total_files_modified),
+        ("Files Deleted", result.files_deleted.len()),
+        ("Further Files", result.more_files as usize),
+        ("Commits", result.commits.len()),
     ];
+    let seen = figures.iter().filter(|(_, count)| *count > 0);
+    let mut lines: Vec<String> = seen.map(|(what, count)| format!("{what}: {}", grouped(*count))).collect();
+    if lines.is_empty() && !result.completed_tasks.is_empty() {
+        // A zero would say that nothing was made; nobody knows that of what no task declares.
+        lines.push("Files: none of what was declared was seen to change".to_owned());
+    }
     if !result.prps_generated.is_empty() {
         lines.push(format!("PRPs Generated: {}", result.prps_generated.len()));
     }
@@ -179,6 +189,7 @@ pub(super) fn label_of<'a>(state: &'a BatchState, task_id: &'a str) -> &'a str {
 fn notes(state: &BatchState, result: &BatchResult) -> Vec<String> {
     let mut notes: Vec<String> =
         result.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
+    notes.extend(handoff::warnings(state).into_iter().map(|warning| format!("warning: {warning}")));
     for task in &result.results {
         let label = label_of(state, &task.task_id);
         if task.flaky {
@@ -197,7 +208,10 @@ fn notes(state: &BatchState, result: &BatchResult) -> Vec<String> {
         }
         if task.is_success() && !task.drift.declared_untouched.is_empty() {
             let files = listed(&task.drift.declared_untouched);
-            notes.push(format!("drift: {label} was to change {files} and did not"));
+            notes.push(format!("not done: {label} was to change {files} and did not"));
+        }
+        if let Some(why) = task.no_change_needed.as_ref().filter(|_| task.is_success()) {
+            notes.push(format!("claimed: {label} says that nothing had to be changed: {why}"));
         }
     }
     for late in &result.late {
@@ -286,7 +300,7 @@ Status: SUCCESS
 Duration: 1 hour
 Cost: $0.42
 Stages: 2/2 completed
-Evidence: observed (files, changes and exits were seen; no check was run for the weakest task)
+Evidence: observed (files observed · gates verified · 1 task without gates)
 
 Tasks Completed: 2/2
   ✓ Phase 1: Work 1 (30m)

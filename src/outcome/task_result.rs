@@ -12,6 +12,9 @@ use crate::model::reason::Reason;
 use crate::model::state::{BatchState, Outcome, TaskIx, TaskState, Try};
 use crate::view::words::Word;
 
+use super::made::{Made, Reported};
+use super::standing::standing;
+
 /// Measured seconds; whole ones are written as whole numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Span(pub f64);
@@ -45,6 +48,17 @@ pub struct TaskResult {
     pub kind: &'static str,
     pub stage: u32,
     pub evidence: Option<Grade>,
+    /// Files and criteria apart, in words.
+    pub standing: Option<String>,
+    pub files_deleted: Vec<String>,
+    /// Files that it made or changed beyond those that are listed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more_files: u64,
+    /// The agent's own list.
+    pub reported: Option<Reported>,
+    /// Why the agent says that nothing had to be changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_change_needed: Option<String>,
     pub attempts: Vec<AttemptResult>,
     pub reason: Option<String>,
     pub reason_code: Option<&'static str>,
@@ -127,6 +141,11 @@ pub struct Drift {
     pub touched_undeclared: Vec<String>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+pub(super) fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 impl TaskResult {
     pub fn is_success(&self) -> bool {
         self.status == Word::Completed.written()
@@ -137,6 +156,9 @@ impl TaskResult {
 pub fn task_result(state: &BatchState, ix: TaskIx, claim: Option<&Claim>) -> TaskResult {
     let task = &state.tasks[ix];
     let verdict = task.collected.as_ref().map(|collected| &collected.verdict);
+    // Versions before 0.2 did not look at what is declared.
+    let seen = verdict.filter(|verdict| verdict.brought.is_some());
+    let made = Made::of(verdict, claim);
     let is_success = task.outcome() == Some(&Outcome::Succeeded);
     let reason = task.outcome().and_then(Outcome::reason);
     let finished_at = task.ended_at;
@@ -144,9 +166,14 @@ pub fn task_result(state: &BatchState, ix: TaskIx, claim: Option<&Claim>) -> Tas
     TaskResult {
         task_id: task.spec.task_id.clone(),
         status: Word::of(&task.phase).written(),
-        files_created: claim.map(|claim| claim.files_created.clone()).unwrap_or_default(),
-        files_modified: claim.map(|claim| claim.files_modified.clone()).unwrap_or_default(),
-        commits: claim.map(|claim| claim.commits.clone()).unwrap_or_default(),
+        files_created: made.created,
+        files_modified: made.modified,
+        files_deleted: made.deleted,
+        more_files: made.more,
+        commits: made.commits,
+        reported: claim.map(Reported::of),
+        standing: seen.filter(|_| is_success).map(standing),
+        no_change_needed: seen.and_then(|verdict| verdict.no_change_needed.clone()),
         prps_generated: claim.map(|claim| claim.prps_generated.clone()).unwrap_or_default(),
         errors: claim.map(|claim| claim.errors.clone()).unwrap_or_default(),
         tokens_used: claim.and_then(|claim| claim.tokens_used),
@@ -155,7 +182,7 @@ pub fn task_result(state: &BatchState, ix: TaskIx, claim: Option<&Claim>) -> Tas
         phase_name: task.spec.phase_name.clone(),
         kind: task.spec.kind.word(),
         stage: task.spec.stage,
-        evidence: verdict.filter(|_| is_success).map(Verdict::grade),
+        evidence: state.evidence_of(task),
         attempts: task.tries.iter().map(|one| attempt_result(task, one)).collect(),
         reason: reason.map(ToString::to_string),
         reason_code: reason.map(Reason::code),

@@ -16,6 +16,8 @@ const FRAME_LINES: usize = 5;
 const ROWS_MIN: usize = 3;
 /// Warnings below the table that are shown one by one.
 const WARNINGS_MAX: usize = 3;
+/// Before the further lines of one.
+const WRAPPED_INDENT: &str = "  ";
 const TASK_COLUMN_MIN: usize = 5;
 const TASK_COLUMN_MAX: usize = 24;
 const STATUS_COLUMN: usize = 11;
@@ -62,7 +64,7 @@ struct Row<'a> {
 /// Draws the dashboard; each line ends with a line break.
 pub fn dashboard(snapshot: &Snapshot, look: Look) -> String {
     let limit = look.width.max(WIDTH_MIN);
-    let mut notes = notes(snapshot);
+    let mut notes = notes(snapshot, limit);
     // On a terminal of a few lines the table comes first.
     notes.truncate(look.height.map_or(usize::MAX, |height| height.saturating_sub(FRAME_LINES + ROWS_MIN)));
     let (shown, hidden) = choose(snapshot, look.height, notes.len());
@@ -103,6 +105,7 @@ fn title(snapshot: &Snapshot) -> String {
     match snapshot.status {
         Some(status) => format!("Batch {id} {} ({elapsed} elapsed)", batch_shown(status)),
         None if snapshot.is_cancel_asked => format!("Batch {id} Cancelling ({elapsed} elapsed)"),
+        None if snapshot.paused_by.is_some() => format!("Batch {id} Paused ({elapsed} elapsed)"),
         None if snapshot.stage == Some(Stage::AwaitingResolution) => {
             format!("Batch {id} Awaits You ({elapsed} elapsed)")
         }
@@ -192,9 +195,15 @@ fn status_cell(task: &TaskView, has_colour: bool) -> String {
     format!("\x1b[{colour}m{cell}\x1b[0m")
 }
 
-/// What wants attention, each in one line.
-fn notes(snapshot: &Snapshot) -> Vec<String> {
+/// What wants attention, each in one line; a warning has as many as it needs.
+fn notes(snapshot: &Snapshot, limit: usize) -> Vec<String> {
     let mut notes: Vec<String> = snapshot.stage_note.iter().cloned().collect();
+    if let Some(by) = &snapshot.paused_by {
+        notes.push(format!(
+            "{by} paused it: nothing further begins, what runs goes on; `wk resume {}` lets it go on",
+            snapshot.batch
+        ));
+    }
     let waiting = snapshot.waiting_for_outsiders().count();
     if waiting > 0 {
         let verb = if waiting == 1 { "waits" } else { "wait" };
@@ -208,11 +217,28 @@ fn notes(snapshot: &Snapshot) -> Vec<String> {
     }
     let warnings: Vec<&String> = snapshot.batch_warnings.iter().chain(&snapshot.live_warnings).collect();
     let shown = if warnings.len() > WARNINGS_MAX { WARNINGS_MAX - 1 } else { warnings.len() };
-    notes.extend(warnings[..shown].iter().map(|warning| format!("warning: {warning}")));
+    notes.extend(warnings[..shown].iter().flat_map(|warning| wrapped(&format!("warning: {warning}"), limit)));
     if warnings.len() > shown {
         notes.push(format!("and {}", counted(warnings.len() - shown, "further warning")));
     }
     notes
+}
+
+/// A text in lines that fit, broken between words.
+fn wrapped(text: &str, limit: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        let shown = elide_middle(word, limit.saturating_sub(WRAPPED_INDENT.len()));
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(&shown) <= limit => {
+                line.push(' ');
+                line.push_str(&shown);
+            }
+            Some(_) => lines.push(format!("{WRAPPED_INDENT}{shown}")),
+            None => lines.push(shown),
+        }
+    }
+    lines
 }
 
 #[cfg(test)]

@@ -2,15 +2,19 @@
 //!
 //! Read off the state alone, so that projections come out the same again.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::model::handoff::{ConflictBrief, HandoffState, MergeOutcome, MergeStatus};
+use crate::model::TaskKey;
+use crate::model::handoff::{ConflictBrief, HandoffState, MergeOutcome, MergeStatus, UndeclaredChange};
 use crate::model::state::BatchState;
 
 use super::words::{counted, listed, listed_at_most};
 
 /// Conflicts that one line names; the rest is counted.
 const CONFLICTS_NAMED_MAX: usize = 3;
+/// Paths that one warning names; the rest is counted.
+const PATHS_NAMED_MAX: usize = 8;
 /// Digits of a hash by which people tell two apart.
 const HASH_SHOWN: usize = 12;
 
@@ -124,6 +128,36 @@ fn as_one_word(text: &str) -> String {
     match text.chars().all(is_plain) {
         true => text.to_owned(),
         false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+/// What a reader of a green line should know of the merge and of the trees besides.
+pub fn warnings(state: &BatchState) -> Vec<String> {
+    let Some(merged) = state.handoff.as_ref().and_then(|handoff| handoff.merged.as_ref()) else {
+        return Vec::new();
+    };
+    let mut told: Vec<String> = merged.warnings.clone();
+    let mut by_author: BTreeMap<Option<&TaskKey>, Vec<String>> = BTreeMap::new();
+    for change in &merged.undeclared.listed {
+        by_author.entry(change.task.as_ref()).or_default().push(undeclared(change));
+    }
+    told.extend(by_author.into_iter().map(|(task, paths)| match task {
+        Some(task) => {
+            format!("{task} changed what it does not declare: {}", listed_at_most(&paths, PATHS_NAMED_MAX))
+        }
+        None => format!("changed, though nobody declares it: {}", listed_at_most(&paths, PATHS_NAMED_MAX)),
+    }));
+    if merged.undeclared.more > 0 {
+        told.push(format!("{} changed undeclared", counted(merged.undeclared.more as usize, "more path")));
+    }
+    told
+}
+
+/// `src/app.py`, `src/old (wiped: 12 files)`.
+pub fn undeclared(change: &UndeclaredChange) -> String {
+    match change.wiped {
+        Some(files) => format!("{} (wiped: {})", change.path, counted(files as usize, "file")),
+        None => change.path.clone(),
     }
 }
 

@@ -4,6 +4,7 @@
 //! Only `model` is below it: `outcome` tells its reports in these words too.
 
 pub mod dashboard;
+pub mod defects;
 pub mod escape;
 pub mod handoff;
 pub mod snapshot;

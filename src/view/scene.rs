@@ -10,6 +10,7 @@ use crate::model::claim::{Claim, ClaimStatus};
 use crate::model::clock::{Seconds, Tick, WallTime};
 use crate::model::defect::Defect;
 use crate::model::event::{BatchStatus, Entry, Event, LateBecause, Sign};
+use crate::model::evidence::{About, Brought, Change};
 use crate::model::evidence::{Finding, Grade, Verdict};
 use crate::model::handoff::{
     Assignment, ConflictBrief, ConflictResolution, Dialect, Handoff, MergeKind, MergeOutcome, MergeStatus,
@@ -106,7 +107,7 @@ impl Scene {
         let count = batch.tasks.len();
         let state = BatchState::new(Arc::new(batch));
         let mut scene = Scene { state, entries: Vec::new(), claims: HashMap::new() };
-        scene.happen(0.0, Event::Accepted { tasks: count });
+        scene.happen(0.0, Event::Accepted { tasks: count, batch_sha256: None });
         scene.play(script);
         scene
     }
@@ -138,8 +139,11 @@ impl Scene {
             task_id: format!("phase-{name}"),
             status: ClaimStatus::Success,
             attempt: None,
+            mark: None,
             files_created: texts(created),
             files_modified: texts(modified),
+            files_deleted: Vec::new(),
+            no_change_needed: None,
             commits: vec![format!("commit of {name}").into()],
             prps_generated: Vec::new(),
             errors: Vec::new(),
@@ -148,18 +152,29 @@ impl Scene {
             metrics: serde_json::Map::new(),
             criteria: serde_json::Map::new(),
         };
+        let brought = Brought {
+            created: claim.files_created.clone(),
+            modified: claim.files_modified.clone(),
+            commits: vec![format!("commit of {name}")],
+            ..Brought::default()
+        };
         self.claims.insert(ix, claim);
-        self.journal_tokens(ix, tokens);
+        self.journal_claim(ix, tokens, &brought);
     }
 
-    /// Writes the claim's tokens where the watcher would have: into the line of the collected result.
-    fn journal_tokens(&mut self, ix: TaskIx, tokens: u64) {
+    /// Writes what the claim tells, as if it had been seen, where the watcher would have: into the line of the
+    /// collected result.
+    fn journal_claim(&mut self, ix: TaskIx, tokens: u64, brought: &Brought) {
         let key = self.state.key(ix).clone();
         for entry in self.entries.iter_mut().rev() {
-            if let Event::Collected { task, tokens_used, .. } = &mut entry.event
+            if let Event::Collected { task, tokens_used, verdict, .. } = &mut entry.event
                 && *task == key
             {
                 *tokens_used = Some(tokens);
+                verdict.brought = Some(brought.clone());
+                if let Some(collected) = &mut self.state.tasks[ix].collected {
+                    collected.verdict.brought = Some(brought.clone());
+                }
                 self.state.tasks[ix].tokens_spent = tokens;
                 return;
             }
@@ -308,6 +323,7 @@ pub(crate) fn handed_over(batch: &mut Batch) {
             conflict_resolution: ConflictResolution::ManualReview,
             validation: MergeValidation::default(),
             priority: Vec::new(),
+            verify: None,
         },
         checks: Vec::new(),
         required_artifacts: Vec::new(),
@@ -352,8 +368,13 @@ pub(crate) fn conflicted() -> MergeOutcome {
 
 fn verdict(grade: &str) -> Verdict {
     let grade = Grade::parse(grade).unwrap();
-    let finding = Finding::new("src/a.rs", grade, true, "exists and changed");
-    Verdict { findings: vec![finding], ..Verdict::default() }
+    let change = if grade == Grade::Claimed { Change::Rewritten } else { Change::Modified };
+    let mut findings = vec![Finding::of_change("src/a.rs", About::Declared, change, false)];
+    if grade == Grade::Verified {
+        let check = Finding::new("`make check`", Grade::Verified, true, "`make check`: exit code 0");
+        findings.push(Finding { about: About::Criterion, ..check });
+    }
+    Verdict { findings, brought: Some(Brought::default()), ..Verdict::default() }
 }
 
 fn reason(code: &str) -> Reason {

@@ -149,6 +149,8 @@ pub struct Snapshot {
     /// `None` while it runs.
     pub status: Option<BatchStatus>,
     pub is_cancel_asked: bool,
+    /// Who paused it, while it is paused.
+    pub paused_by: Option<String>,
     /// Of a handed-over batch: how far it is beside its tasks.
     pub stage: Option<Stage>,
     /// The same as a sentence, where there is something to say.
@@ -182,6 +184,7 @@ impl Snapshot {
             batch: state.batch.id.clone(),
             status: state.finished.map(|(status, _)| status),
             is_cancel_asked: state.cancel.is_some(),
+            paused_by: state.paused.clone().filter(|_| state.finished.is_none()),
             stage: state.handoff.as_ref().map(|_| Stage::of(state)),
             stage_note: handoff::note(state),
             accepted_at: state.accepted_at,
@@ -190,7 +193,7 @@ impl Snapshot {
             counts,
             tasks,
             late: state.late.len(),
-            batch_warnings: state.batch.warnings.clone(),
+            batch_warnings: state.batch.warnings.iter().cloned().chain(handoff::warnings(state)).collect(),
             live_warnings: live.warnings.clone(),
             mode: live.mode,
         }
@@ -237,7 +240,7 @@ fn task_view(state: &BatchState, ix: TaskIx, live: &LiveTask, now: Tick, wall: W
         is_stuck: is_running && live.progress_age_ms.is_some_and(|age| age >= stuck_after_ms),
         has_held_result: live.has_held_result && !task.is_done(),
         unsettled: live.unsettled.clone(),
-        waits_at: live.spec_path.clone().filter(|_| is_offered),
+        waits_at: live.spec_path.clone().filter(|_| is_offered && state.paused.is_none()),
         retry_in,
     }
 }
@@ -257,6 +260,7 @@ pub fn note(state: &BatchState, ix: TaskIx) -> Option<String> {
     let task = &state.tasks[ix];
     match &task.phase {
         Phase::Waiting { .. } | Phase::Ready => waiting::waiting_short(state, ix),
+        Phase::Offered { .. } if state.paused.is_some() => Some("Paused".to_owned()),
         Phase::Offered { .. } => Some("no agent yet".to_owned()),
         Phase::Running { .. } => {
             let refusal = task.refusal.as_ref()?.first()?;

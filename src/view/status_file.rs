@@ -17,6 +17,8 @@ struct StatusFile<'a> {
     status: &'static str,
     cancel_asked: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    paused_by: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     stage: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stage_note: Option<&'a str>,
@@ -96,6 +98,7 @@ impl Snapshot {
             batch_id: self.batch.to_json(),
             status: self.status_word(),
             cancel_asked: self.is_cancel_asked,
+            paused_by: self.paused_by.as_deref(),
             stage: self.stage.map(Stage::word),
             stage_note: self.stage_note.as_deref(),
             accepted_at: self.accepted_at,

@@ -3,6 +3,7 @@
 //! The short ones go into tables, the long ones into the story; both are read off the state alone.
 
 use crate::model::clock::{Seconds, Tick};
+use crate::model::declared::overlap;
 use crate::model::id::TaskKey;
 use crate::model::reason::Reason;
 use crate::model::state::{BatchState, Outcome, Phase, TaskIx, TaskState};
@@ -42,8 +43,8 @@ pub fn waiting_short(state: &BatchState, ix: TaskIx) -> Option<String> {
 /// The task that keeps this one from starting because both declare a file, and that file.
 pub fn holder(state: &BatchState, ix: TaskIx) -> Option<(&TaskState, &str)> {
     let holder = &state.tasks[state.held_back_by(ix)?];
-    let shared =
-        state.tasks[ix].spec.files_modified.iter().find(|file| holder.spec.files_modified.contains(file))?;
+    let is_held = |file: &&String| holder.spec.files_modified.iter().any(|held| overlap(held, file));
+    let shared = state.tasks[ix].spec.files_modified.iter().find(is_held)?;
     Some((holder, shared))
 }
 

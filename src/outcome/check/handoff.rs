@@ -78,7 +78,11 @@ fn head(out: &mut String, handoff: &Handoff) -> std::fmt::Result {
     if !merge.priority.is_empty() {
         write!(out, ", priority: {}", merge.priority.join(", "))?;
     }
-    writeln!(out)
+    writeln!(out)?;
+    match &merge.verify {
+        Some(check) if handoff.verify => writeln!(out, "Merged tree checked by {}", how_words(check)),
+        _ => Ok(()),
+    }
 }
 
 fn agents(out: &mut String, batch: &Batch, commands: Commands<'_>) -> std::fmt::Result {

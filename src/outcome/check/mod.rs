@@ -4,6 +4,7 @@
 
 mod diagram;
 mod handoff;
+mod reach;
 mod text;
 
 use std::collections::HashMap;
@@ -15,6 +16,7 @@ use crate::model::{Batch, OnFileConflict, TaskKey};
 
 pub use diagram::{dot, mermaid};
 pub use handoff::{handoff_json, handoff_text};
+pub use reach::{OutOfReach, out_of_reach};
 pub use text::text;
 
 /// A batch with what follows from its graph.
@@ -92,6 +94,7 @@ pub fn json(batch: &Batch) -> Value {
         "file_conflicts": batch.file_conflicts,
         "on_file_conflict": batch.on_file_conflict,
         "require": batch.require,
+        "out_of_reach": out_of_reach(batch),
         "warnings": batch.warnings,
     })
 }

@@ -29,8 +29,25 @@ pub fn text(batch: &Batch) -> String {
     let _ = critical_path(&mut out, &outline);
     let _ = agents(&mut out, batch);
     let _ = conflicts(&mut out, &outline);
+    let _ = out_of_reach(&mut out, batch);
     let _ = warnings(&mut out, batch);
     out
+}
+
+/// Tasks that can only fail with the grade that is demanded.
+fn out_of_reach(out: &mut String, batch: &Batch) -> std::fmt::Result {
+    let tasks = super::out_of_reach(batch);
+    if tasks.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nCannot reach {}, which is required:", batch.require)?;
+    for task in tasks.iter().take(CONFLICTS_MAX) {
+        writeln!(out, "  {}: {}", task.label, task.why)?;
+    }
+    match tasks.len().saturating_sub(CONFLICTS_MAX) {
+        0 => Ok(()),
+        more => writeln!(out, "  … {more} more"),
+    }
 }
 
 fn headline(out: &mut String, outline: &Outline<'_>) -> std::fmt::Result {

@@ -6,14 +6,14 @@ use crate::model::evidence::Grade;
 use crate::model::handoff::{MergeOutcome, UndeclaredChanges};
 use crate::model::reason::Reason;
 use crate::model::state::BatchState;
-use crate::view::handoff::next_step;
+use crate::view::handoff::{self, command, next_step};
 use crate::view::words::{attempt_of, attempts_max, counted, listed, listed_at_most};
 
 use super::super::aggregate::late_reason;
 use super::super::remedy::remedy;
 use super::agent::Agent;
 use super::standing::Standing;
-use super::whole::{failed_validation, grade_of, merge_code, merged};
+use super::whole::{failed_validation, merge_code, merged};
 
 /// Memory in MB from which a peak is worth a word, with the word's severity; the largest that fits counts.
 const HIGH_MEMORY_MB: [(u64, &str); 3] = [(4096, HIGH), (1024, MEDIUM), (512, LOW)];
@@ -68,7 +68,8 @@ pub(super) fn errors(state: &BatchState, agents: &[Agent<'_>]) -> Vec<Notice> {
     }
     if let Some((ix, reason)) = failed_validation(state) {
         let told = format!("the whole is not as it must be: {reason}");
-        errors.push(Notice::of_batch("validation_failed", HIGH, told).with(remedy(state, Some(ix), reason)));
+        let advice = remedy(state, Some(ix), reason).map(|advice| and_back(state, advice));
+        errors.push(Notice::of_batch("validation_failed", HIGH, told).with(advice));
     }
     errors.extend(merged(state).and_then(|merged| merge_error(state, merged)));
     errors.extend(agents.iter().filter_map(agent_error));
@@ -95,18 +96,28 @@ fn merge_error(state: &BatchState, merged: &MergeOutcome) -> Option<Notice> {
     told.extend(merged.checks.iter().filter(|check| !check.met).map(ToString::to_string));
     let advice = next_step(state)
         .map(|command| format!("say what becomes of each conflict: {command}"))
-        .or_else(|| remedy_of_merge(code).map(str::to_owned));
+        .or_else(|| remedy_of_merge(state, code).map(|advice| and_back(state, advice)));
     Some(Notice::of_batch(code, HIGH, told.join("; ")).with(advice))
 }
 
+/// The way back from what agents have changed already, where something was kept before them.
+fn and_back(state: &BatchState, advice: String) -> String {
+    let is_kept = state.batch.handoff.as_ref().is_some_and(|handoff| handoff.checkpoint);
+    let undo = command(state, &format!("undo {}", state.batch.id));
+    if is_kept { format!("{advice}; {undo} puts every file back as it was before") } else { advice }
+}
+
 /// What to do about a merge of which nobody is asked anything.
-fn remedy_of_merge(code: &str) -> Option<&'static str> {
+fn remedy_of_merge(state: &BatchState, code: &str) -> Option<String> {
     match code {
-        "merge_conflict" => Some(
-            "conflicts.json has every version; hand it over again with agents that keep to their own files, or with \
-             conflict_resolution \"manual_review\" to decide yourself",
-        ),
-        "validation_failed" => Some("correct what it names, and hand the request over again"),
+        "merge_conflict" => {
+            let resolve = command(state, &format!("resolve {}", state.batch.id));
+            Some(format!(
+                "conflicts.json says where every version lies; {resolve} decides and merges again, or hand it over \
+                 again with agents that keep to their own files"
+            ))
+        }
+        "validation_failed" => Some("correct what it names, and hand the request over again".to_owned()),
         _ => None,
     }
 }
@@ -150,7 +161,7 @@ fn of_request(warning: &str, agents: &[Agent<'_>]) -> Notice {
 /// What changed undeclared, and nobody can tell by whom.
 fn undeclared(changes: &UndeclaredChanges) -> Option<Notice> {
     let anybodys = changes.listed.iter().filter(|change| change.task.is_none());
-    let anybodys: Vec<&str> = anybodys.map(|change| change.path.as_str()).collect();
+    let anybodys: Vec<String> = anybodys.map(handoff::undeclared).collect();
     let mut told = Vec::new();
     if !anybodys.is_empty() {
         told.push(format!("changed, though nobody declares it: {}", listed_at_most(&anybodys, NAMES_MAX)));
@@ -204,7 +215,7 @@ fn claimed_only(agent: &Agent<'_>) -> Option<String> {
     if !claimed.is_empty() {
         return Some(format!("the agent's word alone stands behind {}", listed(&claimed)));
     }
-    let is_claimed = grade_of(agent.task) == Some(Grade::Claimed);
+    let is_claimed = agent.state.evidence_of(agent.task) == Some(Grade::Claimed);
     is_claimed.then(|| "the agent's word alone stands behind its success".to_owned())
 }
 

@@ -64,7 +64,7 @@ fn found(about: About, subject: &str, grade: Grade, met: bool, saw: &str) -> Fin
 }
 
 fn output(name: &str) -> Finding {
-    found(About::Output, name, Grade::Observed, true, "exists and changed")
+    found(About::Output, name, Grade::Observed, true, "its content changed")
 }
 
 fn coverage(value: f64) -> Finding {
@@ -156,7 +156,10 @@ fn exit(code: Option<i32>, memory_mb: u64) -> Exit {
         warnings: Vec::new(),
         produced: Vec::new(),
         inspected_sha256: None,
+        declared: Vec::new(),
+        baseline_sha256: None,
         session: None,
+        mark: None,
     }
 }
 

@@ -5,7 +5,7 @@ use crate::model::event::BatchStatus;
 use crate::model::evidence::{About, Finding, Grade, Verdict};
 use crate::model::handoff::{MergeOutcome, MergeStatus};
 use crate::model::reason::Reason;
-use crate::model::state::{BatchState, Outcome, TaskIx, TaskState};
+use crate::model::state::{BatchState, Outcome, TaskIx};
 use crate::view::handoff::{Stage, open_conflicts};
 
 /// How the batch ended; `None` while it goes on. What waits for a person is a failure until that person
@@ -78,17 +78,6 @@ pub(super) fn validated(merged: &MergeOutcome) -> Option<bool> {
         (Some(tree), Some(checks)) => Some(tree && checks),
         (tree, checks) => tree.or(checks),
     }
-}
-
-/// The weakest grade among the tasks that succeeded.
-pub(super) fn evidence(state: &BatchState) -> Option<Grade> {
-    state.tasks.iter().filter_map(grade_of).min()
-}
-
-/// What stands behind a task's success.
-pub(super) fn grade_of(task: &TaskState) -> Option<Grade> {
-    task.outcome().filter(|outcome| **outcome == Outcome::Succeeded)?;
-    task.collected.as_ref().map(|collected| collected.verdict.grade())
 }
 
 /// `passed` only where everything succeeded and a machine looked at something; `failed` where one look found
