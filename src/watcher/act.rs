@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::look::identity_of;
+use super::set_aside::{close_outbox, keep_late, put_unfinished_result_away, tell_agent};
 use super::{Context, TurnError};
 use crate::agent::veil::Veil;
 use crate::bus::disk::{BusError, is_absent, rename_if_present};
@@ -12,30 +13,49 @@ use crate::bus::{self, Content, Disk, Durability, NodeKind};
 use crate::decide::Now;
 use crate::format::{heartbeat, result, spec};
 use crate::model::agent::PROCESS;
-use crate::model::event::{Event, LateBecause};
+use crate::model::event::Event;
 use crate::model::state::{BatchState, TaskIx, TaskState};
 use crate::model::{Attempt, Claim, Defect, Place, Reason, TaskKey, Tick, WallTime};
 use crate::outcome::aggregate;
-use crate::verify;
 use crate::view::snapshot::{Live, Snapshot};
 
-/// Performs what one event means. `Some` says why an agent could not be started.
+/// What performing an event showed.
+#[derive(Debug)]
+pub enum Performed {
+    Done,
+    /// Why an agent could not be started.
+    NotStarted(String),
+    /// A record of how the declared files were, named by its hash.
+    Baseline(String),
+}
+
+/// Performs what one event means.
 pub fn perform<D: Disk>(
     context: &Context<'_, D>,
     paths: &BatchPaths,
     state: &BatchState,
     event: &Event,
     now: Now,
-) -> Result<Option<String>, TurnError> {
-    if let Event::Launched { task, attempt, .. } = event {
-        return match state.find_key(task).map(|ix| &state.tasks[ix]) {
-            Some(task) if task.live_attempt() == Some(*attempt) => {
-                super::launch::launch(context, paths, state, task, *attempt, now)
-            }
-            _ => Ok(None),
-        };
+) -> Result<Performed, TurnError> {
+    let live = |task: &TaskKey, attempt: &Attempt| {
+        let task = state.find_key(task).map(|ix| &state.tasks[ix]);
+        task.filter(|task| task.live_attempt() == Some(*attempt))
+    };
+    match event {
+        Event::Launched { task, attempt, .. } => {
+            let Some(task) = live(task, attempt) else { return Ok(Performed::Done) };
+            let failed = super::launch::launch(context, paths, state, task, *attempt, now)?;
+            Ok(failed.map_or(Performed::Done, Performed::NotStarted))
+        }
+        Event::Offered { task, attempt } => {
+            let Some(task) = state.find_key(task).map(|ix| &state.tasks[ix]) else {
+                return Ok(Performed::Done);
+            };
+            let named = publish_offer(context, paths, state, task, *attempt, now)?;
+            Ok(named.map_or(Performed::Done, Performed::Baseline))
+        }
+        event => perform_on_files(context, paths, state, event, now).map(|()| Performed::Done),
     }
-    perform_on_files(context, paths, state, event, now).map(|()| None)
 }
 
 fn perform_on_files<D: Disk>(
@@ -45,35 +65,19 @@ fn perform_on_files<D: Disk>(
     event: &Event,
     now: Now,
 ) -> Result<(), TurnError> {
-    let task_of = |key: &TaskKey| state.find_key(key).map(|ix| &state.tasks[ix]);
     match event {
-        Event::Offered { task, attempt } => {
-            let Some(task) = task_of(task) else { return Ok(()) };
-            publish_offer(context, paths, state, task, *attempt, now)
-        }
         Event::Ending { task, attempt, because } => {
-            super::launch::ask_to_stop(context, &paths.attempt(task, *attempt), because, now)
+            super::launch::ask_to_stop(context, (paths, state), (task, *attempt), because, now)
         }
         Event::Joined { task } => keep_dropped_spec(context, paths, &task.key),
         Event::SpecRefused { task, sha256, defects } => {
-            let path = paths.spec(task);
-            if holds(context, &path, bus::SPEC_BYTES_MAX, sha256)? {
-                bus::quarantine::refuse(context.disk, context.layout, &path, defects, now.wall)?;
-            }
-            Ok(())
+            super::objections::refuse_spec(context, &paths.spec(task), sha256, defects, now)
         }
-        Event::ResultRefused { task, sha256, defects, .. } => {
-            tell_agent(context, paths, task, sha256, defects, now)
+        Event::ResultRefused { task, attempt, sha256, defects } => {
+            tell_agent(context, paths, (task, *attempt), sha256, defects, now)
         }
-        Event::Succeeded { task, attempt }
-            if task_of(task).is_some_and(|task| task.is_ours() && task.refusal.is_none()) =>
-        {
-            super::launch::take_record(context, paths, task, *attempt)
-        }
-        Event::Succeeded { task, attempt } => clear_away(context, paths, task, *attempt, now),
-        Event::AttemptFailed { task, attempt, .. } => {
-            clear_away(context, paths, task, *attempt, now)?;
-            put_unfinished_result_away(context, paths, task, *attempt, now)
+        Event::Succeeded { task, attempt } | Event::AttemptFailed { task, attempt, .. } => {
+            put_away(context, paths, state, (task, *attempt), event, now)
         }
         Event::Late { task, sha256, because, .. } => {
             keep_late(context, paths, state, task, (sha256, because), now)
@@ -91,7 +95,9 @@ fn perform_on_files<D: Disk>(
         }
         Event::Finished { .. } => conclude(context, paths, state, now),
         Event::Accepted { .. }
+        | Event::Offered { .. }
         | Event::Launched { .. }
+        | Event::Begun { .. }
         | Event::Exited { .. }
         | Event::Unconfirmed { .. }
         | Event::RetryAsked { .. }
@@ -99,8 +105,10 @@ fn perform_on_files<D: Disk>(
         | Event::ResumeAsked { .. }
         | Event::Reopened { .. }
         | Event::ResolveAsked { .. }
+        | Event::OutOfTime { .. }
         | Event::Resumed { .. }
         | Event::Started { .. }
+        | Event::Baselined { .. }
         | Event::Collected { .. }
         | Event::Abandoned { .. }
         | Event::SelfSuspected { .. }
@@ -108,10 +116,35 @@ fn perform_on_files<D: Disk>(
     }
 }
 
+/// Puts away what an attempt that is over left among the tasks, and closes its outbox.
+fn put_away<D: Disk>(
+    context: &Context<'_, D>,
+    paths: &BatchPaths,
+    state: &BatchState,
+    (task, attempt): (&TaskKey, Attempt),
+    event: &Event,
+    now: Now,
+) -> Result<(), TurnError> {
+    let has_succeeded = matches!(event, Event::Succeeded { .. });
+    let is_plain = |task: &TaskState| task.is_ours() && task.refusal.is_none();
+    let known = state.find_key(task).map(|ix| &state.tasks[ix]);
+    if has_succeeded && known.is_some_and(is_plain) {
+        super::launch::take_record(context, paths, task, attempt)?;
+    } else {
+        clear_away(context, paths, task, attempt, now)?;
+    }
+    if !has_succeeded {
+        super::launch::end_unconfirmed(context, (paths, state), (task, attempt));
+        put_unfinished_result_away(context, paths, task, attempt, now)?;
+    }
+    close_outbox(context, paths, state, (task, attempt), now)
+}
+
 /// A spec with what the watcher adds to it: its paths, and the story of earlier attempts.
 const RENDERED_BYTES_MAX: u64 = bus::SPEC_BYTES_MAX * 4;
 
-/// Publishes an attempt's spec, with an empty heartbeat file beside it and our own copy in its folder.
+/// Publishes an attempt's spec, with an empty heartbeat file beside it and our own copy in its folder. Returns the
+/// hash of the baseline, where one was taken.
 ///
 /// The last step is one rename out of the attempt's folder: afterwards it can be told for certain whether
 /// the spec was published, whatever agents, given-up ones too, have done to the published files since.
@@ -122,10 +155,11 @@ fn publish_offer<D: Disk>(
     task: &TaskState,
     attempt: Attempt,
     now: Now,
-) -> Result<(), TurnError> {
+) -> Result<Option<String>, TurnError> {
     let disk = context.disk;
     let key = &task.spec.key;
     let folder = paths.attempt(key, attempt);
+    let mut baseline = None;
     let was_begun = exists(context, &folder.spec())?;
     let bytes = render_spec(paths, state, task, attempt);
     if !was_begun {
@@ -134,13 +168,15 @@ fn publish_offer<D: Disk>(
             // A given-up agent may have beaten since: that is not a beat of this attempt.
             clear_away(context, paths, key, previous.attempt, now)?;
         }
-        if !task.spec.files_modified.is_empty() && !exists(context, &folder.before())? {
-            let scope = verify::record_scope(disk, context.layout.root(), &task.spec);
-            publish(context, &folder.before(), &scope.to_bytes(), Durability::Unsynced)?;
-        }
+        super::launch::make_folder(context, paths.outbox(key, attempt).dir(), 3, now)?;
+        baseline = super::declared::take_baseline(context, &folder, task, attempt)?;
         publish(context, &folder.unpublished_spec(), &bytes, Durability::Unsynced)?;
         // Our own copy marks the beginning: nothing that an agent does for this attempt is older.
         publish(context, &folder.spec(), &bytes, Durability::Unsynced)?;
+    }
+    if was_begun && task.baseline.is_none() {
+        // A watcher died before it could name it.
+        baseline = super::declared::baseline_of(context, &folder)?;
     }
     // A loss of power may have emptied it: then it is published anew below.
     if holds(context, &folder.unpublished_spec(), RENDERED_BYTES_MAX, &bus::sha256(&bytes))? {
@@ -152,13 +188,21 @@ fn publish_offer<D: Disk>(
     }
     if was_begun
         && !holds(context, &paths.spec(key), RENDERED_BYTES_MAX, &bus::sha256(&bytes))?
-        && !shows_work(context, paths, &folder, key, attempt)?
+        && (is_torn(context, &paths.spec(key))? || !shows_work(context, paths, &folder, key, attempt)?)
     {
-        // A loss of power can undo a rename or empty a file that was not synced.
+        // A loss of power can undo a rename or empty a file that was not synced. A spec of 0.1.0 names no outbox.
+        super::launch::make_folder(context, paths.outbox(key, attempt).dir(), 3, now)?;
         make_way(context, &paths.spec(key), now)?;
         publish(context, &paths.spec(key), &bytes, Durability::Unsynced)?;
     }
-    Ok(())
+    Ok(baseline)
+}
+
+/// Whether a spec that stands there can be read by nobody. An agent that took its task may have removed the spec; a torn
+/// one is what a loss of power left, and a given-up agent that beats on would hide that for good.
+fn is_torn<D: Disk>(context: &Context<'_, D>, path: &Path) -> Result<bool, TurnError> {
+    let content = context.disk.read(path, RENDERED_BYTES_MAX).map_err(BusError::of("read", path))?;
+    Ok(matches!(content, Content::Bytes { bytes, .. } if crate::format::json::parse(&bytes).is_err()))
 }
 
 /// How the attempts before this one ended.
@@ -176,8 +220,10 @@ pub(super) fn render_spec(
     let key = &task.spec.key;
     let previous = previous_reasons(task, attempt);
     let offered_at = task.tries.iter().find(|one| one.attempt == attempt).map(|one| one.offered_at);
-    let (heartbeat, result) = (paths.heartbeat(key), paths.result(key));
+    let outbox = paths.outbox(key, attempt);
+    let (heartbeat, result) = (outbox.heartbeat(), outbox.result());
     let spec_paths = spec::SpecPaths {
+        outbox: &outbox.dir().to_string_lossy(),
         heartbeat_file: &heartbeat.to_string_lossy(),
         result_file: &result.to_string_lossy(),
     };
@@ -192,22 +238,26 @@ fn shows_work<D: Disk>(
     key: &TaskKey,
     attempt: Attempt,
 ) -> Result<bool, TurnError> {
-    let heartbeat = paths.heartbeat(key);
-    let content =
-        context.disk.read(&heartbeat, bus::HEARTBEAT_BYTES_MAX).map_err(BusError::of("read", &heartbeat))?;
-    let beats = match &content {
-        // One that was given up may beat on: that says nothing about this attempt.
-        Content::Bytes { bytes, .. } => {
-            heartbeat::read(bytes).is_ok_and(|beat| beat.attempt.is_none_or(|said| said == attempt))
-        }
-        _ => false,
+    let outbox = paths.outbox(key, attempt);
+    let beats_in = |path: &Path| -> Result<bool, TurnError> {
+        let content =
+            context.disk.read(path, bus::HEARTBEAT_BYTES_MAX).map_err(BusError::of("read", path))?;
+        Ok(match &content {
+            // One that was given up may beat on: that says nothing about this attempt.
+            Content::Bytes { bytes, .. } => {
+                heartbeat::read(bytes).is_ok_and(|beat| beat.attempt.is_none_or(|said| said == attempt))
+            }
+            _ => false,
+        })
     };
     // An empty result is what a loss of power leaves of one: nobody can go on from it.
     let holds_bytes = |path: &Path| -> Result<bool, TurnError> {
         let look = context.disk.look(path).map_err(BusError::of("look at", path))?;
         Ok(look.is_some_and(|look| look.size > 0))
     };
-    Ok(beats
+    Ok(beats_in(&outbox.heartbeat())?
+        || beats_in(&paths.heartbeat(key))?
+        || holds_bytes(&outbox.result())?
         || holds_bytes(&paths.result(key))?
         || holds_bytes(&folder.result())?
         || exists(context, &paths.take(key, attempt))?)
@@ -229,32 +279,6 @@ fn keep_dropped_spec<D: Disk>(
     Ok(())
 }
 
-/// Moves a refused result aside and leaves the reason where the agent looks.
-fn tell_agent<D: Disk>(
-    context: &Context<'_, D>,
-    paths: &BatchPaths,
-    key: &TaskKey,
-    sha256: &str,
-    defects: &[Defect],
-    now: Now,
-) -> Result<(), TurnError> {
-    let path = paths.result(key);
-    // First away with it: an agent that reads the error writes its next result at once, maybe in place.
-    if holds(context, &path, bus::RESULT_BYTES_MAX, sha256)?
-        && let Some(target) = bus::quarantine::refuse(context.disk, context.layout, &path, defects, now.wall)?
-        && !holds(context, &target, bus::RESULT_BYTES_MAX, sha256)?
-        && !exists(context, &path)?
-    {
-        // It was rewritten in that very moment: what lies there now was never refused.
-        move_away(context, &target, &path, now)?;
-        let reason = bus::layout::reason_beside(&target);
-        return Ok(context.disk.remove_file(&reason).map_err(BusError::of("remove", &reason))?);
-    }
-    let bytes = bus::quarantine::reason_bytes(context.layout, &path, defects, now.wall);
-    make_way(context, &paths.result_error(key), now)?;
-    publish(context, &paths.result_error(key), &bytes, Durability::Unsynced)
-}
-
 /// Moves what an ended attempt left in the batch's directory into its folder.
 pub(super) fn clear_away<D: Disk>(
     context: &Context<'_, D>,
@@ -269,54 +293,6 @@ pub(super) fn clear_away<D: Disk>(
     move_away(context, &paths.take(key, attempt), &folder.take(), now)?;
     move_away(context, &paths.exit(key, attempt), &folder.exit(), now)?;
     move_away(context, &paths.result_error(key), &folder.result_error(), now)
-}
-
-/// A drop box that does not hold a result goes with its attempt; one that does is late, and decided next.
-fn put_unfinished_result_away<D: Disk>(
-    context: &Context<'_, D>,
-    paths: &BatchPaths,
-    key: &TaskKey,
-    attempt: Attempt,
-    now: Now,
-) -> Result<(), TurnError> {
-    let path = paths.result(key);
-    let content = context.disk.read(&path, bus::RESULT_BYTES_MAX).map_err(BusError::of("read", &path))?;
-    let is_result = matches!(&content, Content::Bytes { bytes, .. } if result::read(bytes).is_ok());
-    if is_result || matches!(content, Content::Absent) {
-        return Ok(());
-    }
-    move_away(context, &path, &paths.attempt(key, attempt).unfinished_result(), now)
-}
-
-/// Keeps a late result with the reason beside it.
-fn keep_late<D: Disk>(
-    context: &Context<'_, D>,
-    paths: &BatchPaths,
-    state: &BatchState,
-    key: &TaskKey,
-    (sha256, because): (&str, &LateBecause),
-    now: Now,
-) -> Result<(), TurnError> {
-    let short: String = sha256.chars().filter(char::is_ascii_alphanumeric).take(12).collect();
-    let target = paths.late_result(key, &short);
-    disk_make(context, &paths.late())?;
-    let task = state.find_key(key).map(|ix| &state.tasks[ix]);
-    let attempts = task.map(|task| task.tries.as_slice()).unwrap_or_default();
-    // The same bytes may also be the result that counts: that one stays where it is.
-    let counts = task.and_then(|task| task.collected.as_ref()).map(|collected| collected.attempt);
-    let taken = attempts.iter().map(|one| one.attempt).filter(|attempt| Some(*attempt) != counts);
-    // And that one may not be judged yet, where its agent lives.
-    let taken = taken.filter(|_| *because != LateBecause::NotTheFirst);
-    let taken = taken.map(|attempt| paths.attempt(key, attempt).result());
-    for place in std::iter::once(paths.result(key)).chain(taken) {
-        if holds(context, &place, bus::RESULT_BYTES_MAX, sha256)? {
-            let mut reason = serde_json::to_vec_pretty(because).expect("a reason has only string keys");
-            reason.push(b'\n');
-            publish(context, &bus::layout::reason_beside(&target), &reason, Durability::Unsynced)?;
-            return move_away(context, &place, &target, now);
-        }
-    }
-    Ok(())
 }
 
 /// Writes the batch's result and archives its directory by one rename.
@@ -387,6 +363,8 @@ pub fn collected_claims<D: Disk>(
     veil: &Veil,
 ) -> Result<HashMap<TaskIx, Claim>, TurnError> {
     let mut claims = HashMap::new();
+    let workspace = state.batch.handoff.as_ref().map(|handoff| handoff.workspace.clone());
+    let root = workspace.unwrap_or_else(|| paths.root().to_string_lossy().into_owned());
     for (ix, task) in state.tasks.iter().enumerate() {
         let Some(collected) = &task.collected else { continue };
         let path = paths.attempt(&task.spec.key, collected.attempt).result();
@@ -403,7 +381,7 @@ pub fn collected_claims<D: Disk>(
             continue;
         }
         if let Ok(claim) = result::read(&bytes) {
-            claims.insert(ix, veil.claim(claim));
+            claims.insert(ix, veil.claim(claim.with_plain_files(&root)));
         }
     }
     Ok(claims)
@@ -466,6 +444,28 @@ pub(super) fn put_aside<D: Disk>(context: &Context<'_, D>, path: &Path, now: Now
     let defect = Defect::new("in_the_way", Place::File, message, "write regular files only");
     bus::quarantine::refuse(context.disk, context.layout, path, &[defect], now.wall)?;
     Ok(())
+}
+
+/// Makes a directory of the watcher's own. What else stands there is put aside: a link would lead elsewhere.
+pub(super) fn make_directory<D: Disk>(
+    context: &Context<'_, D>,
+    dir: &Path,
+    now: Now,
+) -> Result<(), TurnError> {
+    use std::io::ErrorKind::{AlreadyExists, NotADirectory};
+    let is_ours = match context.disk.make_dirs(dir) {
+        Ok(()) => {
+            let look = context.disk.look(dir).map_err(BusError::of("look at", dir))?;
+            look.is_some_and(|look| look.kind == NodeKind::Directory)
+        }
+        Err(error) if matches!(error.kind(), AlreadyExists | NotADirectory) => false,
+        Err(error) => return Err(BusError::of("make", dir)(error).into()),
+    };
+    if is_ours {
+        return Ok(());
+    }
+    put_aside(context, dir, now)?;
+    disk_make(context, dir)
 }
 
 fn disk_make<D: Disk>(context: &Context<'_, D>, dir: &Path) -> Result<(), TurnError> {

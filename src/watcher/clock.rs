@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::settle::Remembered;
 use crate::bus::disk::{BusError, WireLook};
 use crate::bus::{Content, Disk, Durability, Layout, NOTE_BYTES_MAX};
+use crate::model::claim::ClaimStatus;
 use crate::model::{Attempt, BatchId, TaskKey, Tick};
 
 /// A heartbeat as a pass of `watch --once` saw it.
@@ -20,7 +21,12 @@ pub struct SeenBeat {
     pub since: Tick,
     pub has_beaten: bool,
     pub looks: u32,
+    /// What the beats say of the end of the work, and since when.
+    #[serde(default)]
+    pub said_end: Option<(ClaimStatus, Tick)>,
     pub look: Option<WireLook>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outbox_look: Option<WireLook>,
 }
 
 /// What is kept between two watchers: how far active time has come, and what the last pass saw.

@@ -1,7 +1,7 @@
 //! What a client of a handed-over batch finds in its workspace: the live status, a marker for each task, and in
 //! the end the report. All of it can be made again from the journal.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -13,6 +13,7 @@ use crate::decide::Now;
 use crate::model::WallTime;
 use crate::model::state::BatchState;
 use crate::model::workspace::{Marker, WorkspacePaths};
+use crate::outcome::aggregate;
 use crate::outcome::handoff::places::{Places, workspace_logs};
 use crate::outcome::handoff::{report_bytes, standing, status_file};
 use crate::view::snapshot::Live;
@@ -25,6 +26,7 @@ pub(super) fn deliver_report<D: Disk>(
     state: &BatchState,
     now: Now,
 ) -> Result<(), TurnError> {
+    deliver_copies(context, paths, state)?;
     let (Some(places), Some(handoff)) = (Places::of(state), &state.batch.handoff) else { return Ok(()) };
     let claims = collected_claims(context.disk, paths, state, context.veil)?;
     let bytes = report_bytes(state, &claims, &workspace_logs(state), handoff.dialect);
@@ -43,6 +45,29 @@ pub(super) fn deliver_report<D: Disk>(
     super::sweep_temporary(context.disk, &places.paths().markers());
     if let Err(error) = context.disk.publish(&path, &bytes, Durability::Synced) {
         log::warn!("{}: {error}; `wk report {}` tells the same", path.display(), state.batch.id);
+    }
+    Ok(())
+}
+
+/// Writes the report also where the caller of `wk run --output` wants it, whoever ends the batch: that caller may be gone.
+fn deliver_copies<D: Disk>(
+    context: &Context<'_, D>,
+    paths: &BatchPaths,
+    state: &BatchState,
+) -> Result<(), TurnError> {
+    let Ok(Content::Bytes { bytes, .. }) = context.disk.read(&paths.deliveries(), bus::NOTE_BYTES_MAX) else {
+        return Ok(());
+    };
+    let places: Vec<PathBuf> = serde_json::from_slice(&bytes).unwrap_or_default();
+    let claims = collected_claims(context.disk, paths, state, context.veil)?;
+    let report = match &state.batch.handoff {
+        Some(handoff) => report_bytes(state, &claims, &workspace_logs(state), handoff.dialect),
+        None => aggregate::canonical_bytes(state, &claims),
+    };
+    for place in places {
+        if let Err(error) = context.disk.publish(&place, &report, Durability::Synced) {
+            log::warn!("{}: {error}; `wk report {}` tells the same", place.display(), state.batch.id);
+        }
     }
     Ok(())
 }

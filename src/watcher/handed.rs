@@ -130,6 +130,10 @@ pub(super) fn inspection(
         workspace: workspace.root().to_owned(),
         objects: paths.objects(),
         checkpoint: handoff.checkpoint.then(|| paths.work(super::work::BEFORE)),
+        checks_before: (!criteria.is_empty()).then(|| paths.work(super::work::BEFORE)),
+        declared: declared_below(workspace.root(), state),
+        before_batch: task.spec.is_validation().then(|| paths.work(super::work::BEFORE)),
+        base_sha256: task.baseline.clone(),
         mirrors: Some(mirrors),
         outputs: placed(handoff, state, assignment)
             .into_iter()
@@ -142,6 +146,14 @@ pub(super) fn inspection(
     }))
 }
 
+/// The outputs of all tasks, as paths below the workspace.
+fn declared_below(workspace: &Path, state: &BatchState) -> Vec<String> {
+    let assignments = state.tasks.iter().filter_map(|task| task.spec.assignment.as_ref());
+    let outputs = assignments.flat_map(|assignment| &assignment.outputs);
+    let below = outputs.filter_map(|output| Path::new(&output.path).strip_prefix(workspace).ok()?.to_str());
+    below.map(str::to_owned).collect()
+}
+
 /// Gates of a plan that are commands, where whoever runs the plan wants them run.
 pub(super) fn gates<D: Disk>(
     context: &Context<'_, D>,
@@ -151,17 +163,8 @@ pub(super) fn gates<D: Disk>(
 ) -> Option<Box<Inspection>> {
     let criteria: Vec<Criterion> = task.spec.checked_gates(&state.batch).collect();
     (!criteria.is_empty()).then(|| {
-        Box::new(Inspection {
-            workspace: context.layout.root().to_owned(),
-            objects: paths.objects(),
-            checkpoint: None,
-            mirrors: None,
-            outputs: Vec::new(),
-            aside: Vec::new(),
-            artifacts: Vec::new(),
-            required_artifacts: Vec::new(),
-            criteria,
-        })
+        let root = context.layout.root().to_owned();
+        Box::new(Inspection::of_checks(root, paths.objects(), criteria))
     })
 }
 

@@ -10,12 +10,12 @@ use super::settle::Settling;
 use super::{TurnError, TurnReport, Watcher, kept};
 use crate::bus::disk::{BusError, rename_if_present};
 use crate::bus::journal::{Journal, Stamp};
-use crate::bus::{self, Content, Disk, Durability, NodeKind, Readers, layout, quarantine};
+use crate::bus::{self, Content, Disk, Durability, NodeKind, Readers, layout, misplaced, quarantine};
 use crate::decide::Now;
-use crate::format::spec;
+use crate::format::{json, spec};
 use crate::intake;
 use crate::model::batch::{Batch, Origin, Source};
-use crate::model::{BatchId, Defect, Event, Place, TaskKey};
+use crate::model::{BatchId, Defect, Event, Grade, Place, TaskKey};
 
 /// What is remembered of files that are still being written.
 #[derive(Default)]
@@ -57,6 +57,10 @@ impl<D: Disk> Watcher<D> {
                     false => entry.kind != NodeKind::Directory && layout::is_loose_spec(&name),
                 };
                 if !is_message {
+                    let why = misplaced::in_tasks(&entry.name, entry.kind).filter(|_| !is_inbox);
+                    if let Some(why) = why {
+                        self.tell_once(misplaced::sentence(&entry.name, &why));
+                    }
                     continue;
                 }
                 let path = dir.join(&entry.name);
@@ -155,30 +159,33 @@ impl<D: Disk> Watcher<D> {
     ) -> Result<Result<(BatchId, TaskKey), Vec<Defect>>, TurnError> {
         let named = layout::key_of_loose_spec(std::ffi::OsStr::new(name));
         let key = named.unwrap_or_else(|| TaskKey::parse("loose").expect("a plain word is an id"));
+        if let Some(defect) = request_among_specs(bytes) {
+            return Ok(Err(vec![defect]));
+        }
         let task = match spec::read_dropped(&key, bytes, &self.settings) {
             Ok(dropped) => dropped.task,
             Err(defects) => return Ok(Err(defects)),
         };
-        let batch = match BatchId::parse(&format!("loose-{}", task.task_id)) {
-            Ok(batch) => batch,
-            Err(defect) => {
-                let message = format!("the batch's id loose-{} {defect}", task.task_id);
-                return Ok(Err(vec![Defect::field(
-                    "bad_id",
-                    "task_id",
-                    message,
-                    "choose a shorter task_id",
-                )]));
-            }
-        };
         let key = TaskKey::parse(&task.task_id).unwrap_or(key);
-        if self.is_half_placed(&batch, &key)? {
-            return Ok(Ok((batch, key)));
+        // An id may be used again: the next batch of its name has a number.
+        for number in 1.. {
+            let name = match number {
+                1 => format!("loose-{}", task.task_id),
+                number => format!("loose-{}-{number}", task.task_id),
+            };
+            let batch = match BatchId::parse(&name) {
+                Ok(batch) => batch,
+                Err(defect) => {
+                    let message = format!("the batch's id {name} {defect}");
+                    let remedy = "choose a shorter task_id";
+                    return Ok(Err(vec![Defect::field("bad_id", "task_id", message, remedy)]));
+                }
+            };
+            if self.is_half_placed(&batch, &key)? || self.objection_to_id(&batch, "batch_id")?.is_none() {
+                return Ok(Ok((batch, key)));
+            }
         }
-        match self.objection_to_id(&batch, "batch_id")? {
-            Some(defect) => Ok(Err(vec![defect])),
-            None => Ok(Ok((batch, key))),
-        }
+        unreachable!("a number that nobody has used comes before the name is too long")
     }
 
     /// Whether a crash came between a loose spec's directory and the spec's move into it.
@@ -213,7 +220,9 @@ impl<D: Disk> Watcher<D> {
     /// Reads a request and gives it its id.
     fn draft(&mut self, name: &str, bytes: &[u8], now: Now) -> Result<Result<Batch, Vec<Defect>>, TurnError> {
         let request = intake::Request { name, bytes };
-        let plan = match intake::read_request(request, &self.settings, &*self.around) {
+        let mut settings = self.settings.clone();
+        settings.require = settings.require.max(layout::demanded_by(name).unwrap_or(Grade::Claimed));
+        let plan = match intake::read_request(request, &settings, &*self.around) {
             // Whoever runs `wk` sees what a dry run shows; here there is nobody to show it to.
             Ok(plan) if plan.is_dry_run() => return Ok(Err(vec![dry_run()])),
             Ok(plan) => plan,
@@ -272,9 +281,10 @@ impl<D: Disk> Watcher<D> {
             published.map_err(BusError::of("publish", &path))?;
         }
         let stamp = Stamp { epoch: self.epoch, at: now.wall, clock: now.clock };
-        let accepted = [Event::Accepted { tasks: batch.tasks.len() }];
-        Journal::fresh(making.journal()).commit(&self.disk, stamp, &accepted)?;
         let bytes = serde_json::to_vec_pretty(&batch).expect("a batch has only string keys");
+        let batch_sha256 = Some(bus::sha256(&bytes));
+        let accepted = [Event::Accepted { tasks: batch.tasks.len(), batch_sha256 }];
+        Journal::fresh(making.journal()).commit(&self.disk, stamp, &accepted)?;
         let path = making.batch();
         let published = self.disk.publish_for(readers, &path, &bytes, Durability::Synced);
         published.map_err(BusError::of("publish", &path))?;
@@ -336,17 +346,26 @@ impl<D: Disk> Watcher<D> {
     pub(super) fn accept_open_batch(&mut self, id: &BatchId, now: Now) -> Result<bool, TurnError> {
         let paths = self.layout.batch(id);
         let listed = self.disk.list(paths.dir()).map_err(BusError::of("list", paths.dir()))?;
+        let archived = self.layout.archived(id);
+        let is_archived =
+            self.disk.look(archived.dir()).map_err(BusError::of("look at", archived.dir()))?.is_some();
+        if is_archived {
+            self.put_with_archive(id, &listed, now)?;
+        }
         let specs: Vec<_> = listed
             .iter()
             .filter(|entry| matches!(bus::BusName::of(&entry.name), bus::BusName::Spec(_)))
             .map(|entry| paths.dir().join(&entry.name))
             .collect();
         if specs.is_empty() {
+            let unknown =
+                listed.iter().filter(|entry| bus::BusName::of(&entry.name) == bus::BusName::Unknown);
+            for entry in unknown {
+                let (name, why) = (entry.name.to_string_lossy(), misplaced::in_batch(&entry.name));
+                self.tell_once(format!("tasks/batch-{id}/{} is ignored: {why}", name.escape_debug()));
+            }
             return Ok(false);
         }
-        let archived = self.layout.archived(id);
-        let is_archived =
-            self.disk.look(archived.dir()).map_err(BusError::of("look at", archived.dir()))?.is_some();
         if is_archived {
             let message = format!("batch {id} was archived, and takes no further specs");
             let defect = Defect::new("batch_archived", Place::File, message, "choose another batch id");
@@ -386,7 +405,12 @@ impl<D: Disk> Watcher<D> {
         Ok(())
     }
 
-    fn is_settled(&mut self, path: &Path, (content, has_writer): (&Content, Option<bool>), now: Now) -> bool {
+    pub(super) fn is_settled(
+        &mut self,
+        path: &Path,
+        (content, has_writer): (&Content, Option<bool>),
+        now: Now,
+    ) -> bool {
         let look = match content {
             Content::Bytes { look, .. } => Some(*look),
             Content::Changing => None,
@@ -405,6 +429,10 @@ impl<D: Disk> Watcher<D> {
         }
     }
 
+    pub(super) fn forget_unsettled(&mut self, path: &Path) {
+        self.intake.settling.forget(path);
+    }
+
     /// Whether something in the inbox is still being written.
     pub(super) fn has_unsettled_intake(&self) -> bool {
         !self.intake.settling.is_empty()
@@ -414,6 +442,15 @@ impl<D: Disk> Watcher<D> {
 fn dry_run() -> Defect {
     let message = "asks for a dry run, which starts nothing";
     Defect::new("dry_run", Place::File, message, "`wk check` shows what it would do; or take dry_run out")
+}
+
+/// A plan or a handed-over request that was dropped where specs belong.
+fn request_among_specs(bytes: &[u8]) -> Option<Defect> {
+    let object = json::parse_object(bytes).ok()?;
+    let what = ["phases", "agents", "assignments"].into_iter().find(|name| object.contains_key(*name))?;
+    let message = format!("this has '{what}', so it is a plan or a request, and no spec of a task");
+    let remedy = "drop it into inbox/, or give it to `wk run`";
+    (!object.contains_key("goal")).then(|| Defect::new("request_among_specs", Place::File, message, remedy))
 }
 
 fn bad_name() -> Defect {

@@ -3,20 +3,25 @@
 //! A restart is nothing special: folding the journal gives the state, and the effects of the last journaled
 //! turn are performed again, because every effect is idempotent.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use super::act::Performed;
+use super::beats::SeenBeats;
+use super::course::Course;
+pub use super::load::{LoadError, read_batch, read_state};
+use super::load::{check_named, fold, owed_after, read_hashed};
 use super::settle::Settling;
-use super::{Context, TurnError, act, handed, look, wishes, work};
+use super::{Context, TurnError, act, boxes, handed, look, wishes, work};
 use crate::bus::disk::BusError;
-use crate::bus::journal::{Journal, JournalError, Stamp};
+use crate::bus::journal::{Journal, Stamp};
 use crate::bus::layout::BatchPaths;
 use crate::bus::occupancy::Occupancy;
-use crate::bus::{BusName, Content, Disk, Look, NodeKind, PLAN_BYTES_MAX};
+use crate::bus::{BusName, Disk, Listed, NodeKind};
 use crate::decide::{self, Census, Now, Pulses};
-use crate::model::event::{BatchStatus, Entry, Event};
-use crate::model::state::{BatchState, FoldError, Phase, TaskIx};
-use crate::model::{Attempt, Batch, BatchId, Epoch, Tick, WallTime};
+use crate::model::event::{BatchStatus, Event};
+use crate::model::state::{BatchState, TaskIx};
+use crate::model::{Attempt, BatchId, Epoch, Tick, WallTime};
+use crate::outcome::news;
 
 /// Which files a turn looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +63,7 @@ pub struct Kept {
     reopen: Option<String>,
     /// The state in memory is ahead of the journal, because a commit failed.
     is_ahead: bool,
-    pub(super) heartbeats: HashMap<TaskIx, Look>,
+    pub(super) heartbeats: HashMap<TaskIx, SeenBeats>,
     /// What each heartbeat last said, as it stood there and without secrets.
     pub(super) progress: HashMap<TaskIx, (String, String)>,
     pub(super) settling: Settling,
@@ -66,10 +71,21 @@ pub struct Kept {
     pub held: BTreeSet<TaskIx>,
     /// Live attempts whose folders may hold a result that was collected and never journaled.
     pub(super) unexamined: Vec<TaskIx>,
+    /// Attempts that are over, into whose outbox a result came after the last look.
+    pub(super) closed: Vec<(TaskIx, Attempt)>,
+    /// How attempts of outsiders moved on since somebody last asked.
+    pub(super) courses: Vec<Course>,
+    pub(super) published: HashMap<TaskIx, super::published::Compared>,
     /// Names that nobody understands, with the reason: shown, and told once.
     pub odd_names: HashMap<String, String>,
+    /// They are not what was shown last.
+    has_odd_news: bool,
     /// Attempts whose agent could not be started, with the reason.
     pub(super) not_launched: BTreeMap<TaskIx, (Attempt, String)>,
+    /// Baselines that were taken, and that the journal does not name yet, by their hash.
+    pub(super) baselines: BTreeMap<TaskIx, String>,
+    /// What exit records that this turn read call the baseline.
+    pub(super) told_baselines: BTreeMap<TaskIx, String>,
     /// How many times in a row an exit record stood there whose runner had not ended yet.
     pub(super) early_records: u32,
 }
@@ -83,27 +99,16 @@ const EARLY_RECORD_DOUBLINGS: u32 = 7;
 pub struct Turned {
     pub changed: bool,
     pub finished: Option<BatchStatus>,
-}
-
-/// Why a batch cannot be kept.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    #[error("{path}: {why}")]
-    Unreadable { path: String, why: String },
-    #[error("the journal does not fit the batch: {0}")]
-    Fold(#[from] FoldError),
-    #[error(transparent)]
-    Disk(#[from] BusError),
+    pub news: Vec<String>,
 }
 
 impl Kept {
     /// Folds a batch's journal and remembers what its last turn may still owe.
     pub fn load<D: Disk>(context: &Context<'_, D>, id: &BatchId, now: Now) -> Result<Kept, LoadError> {
         let paths = context.layout.batch(id);
-        let batch = read_batch(context.disk, &paths)?;
+        let (batch, sha256) = read_hashed(context.disk, &paths)?;
         let (journal, entries) = Journal::load(context.disk, &paths.journal())?;
+        check_named(&paths, &entries, &sha256)?;
         let state = fold(batch, &entries)?;
         let mut kept = Kept {
             unexamined: state.live.iter().copied().collect(),
@@ -123,13 +128,20 @@ impl Kept {
             progress: HashMap::new(),
             settling: Settling::default(),
             held: BTreeSet::new(),
+            closed: Vec::new(),
+            courses: Vec::new(),
+            published: HashMap::new(),
             odd_names: HashMap::new(),
+            has_odd_news: false,
             not_launched: BTreeMap::new(),
+            baselines: BTreeMap::new(),
+            told_baselines: BTreeMap::new(),
             early_records: 0,
         };
+        kept.courses = Course::under_way(&kept.state);
         kept.owed = owed_after(&kept.state, &entries);
         if kept.state.finished.is_some()
-            && let Some(by) = wishes::retry_wish(context, &kept.paths)
+            && let Some(by) = wishes::wish_to_reopen(context, &kept.paths)
         {
             // Moved back on purpose: then its end is not what is owed.
             kept.owed.clear();
@@ -168,7 +180,8 @@ impl Kept {
         if self.last_epoch.is_some() {
             return Ok(());
         }
-        let accepted = Event::Accepted { tasks: self.state.tasks.len() };
+        let batch_sha256 = read_hashed(context.disk, &self.paths).ok().map(|(_, sha256)| sha256);
+        let accepted = Event::Accepted { tasks: self.state.tasks.len(), batch_sha256 };
         let applied = self.state.apply_event(&accepted, now.clock, now.wall);
         debug_assert!(applied.is_ok(), "acceptance names no task");
         self.commit(context, now, std::slice::from_ref(&accepted))
@@ -180,7 +193,13 @@ impl Kept {
         for event in &self.owed {
             match event {
                 Event::Offered { task, attempt } => {
-                    super::sweep_temporary(context.disk, self.paths.attempt(task, *attempt).dir());
+                    let folder = self.paths.attempt(task, *attempt);
+                    super::sweep_temporary(context.disk, folder.dir());
+                    // The baseline stands above it; where a runner takes that, it may be at it now.
+                    let is_ours = self.state.find_key(task).is_some_and(|ix| self.state.tasks[ix].is_ours());
+                    if let Some(above) = folder.dir().parent().filter(|_| !is_ours) {
+                        super::sweep_temporary(context.disk, above);
+                    }
                 }
                 Event::Late { .. } => super::sweep_temporary(context.disk, &self.paths.late()),
                 _ => {}
@@ -204,7 +223,7 @@ impl Kept {
         self.hold_workspace(context)?;
         self.pay(context, now)?;
         if let Some((status, _)) = self.state.finished {
-            return Ok(Turned { changed: false, finished: Some(status) });
+            return Ok(Turned { finished: Some(status), ..Turned::default() });
         }
         let early_before = self.early_records;
         let (mut observed, granted) = look::look(self, context, attention, now)?;
@@ -216,32 +235,40 @@ impl Kept {
         if observed.full_scan {
             // Result beats death: whoever is about to be given up has its drop box looked at once more.
             for task in decide::condemned(&self.state, &self.pulses, now) {
-                look::look_at_result(self, context, task, now, &mut observed)?;
+                boxes::look_at_result(self, context, task, now, &mut observed)?;
             }
         }
         observed.has_coming_specs = self.has_coming_specs();
         self.live_before = self.state.live.len();
+        work::watch_over(context, &self.paths, &self.state);
         let events = (context.heart)(&mut self.state, observed, &self.pulses, now);
-        let changed = !events.is_empty();
+        let (changed, news) = (!events.is_empty(), news::lines(&self.state, &events, now.clock));
         if changed {
             self.commit(context, now, &events)?;
         }
+        self.baselines.clear();
+        self.told_baselines.clear();
         self.unexamined.clear();
+        self.closed.clear();
         if changed {
             for task in events.iter().filter_map(Event::task) {
                 if let Some(task) = self.state.find_key(task) {
                     self.follow(task, now);
                 }
             }
+            self.courses.extend(Course::of_all(&events, &self.state));
             self.owed = events;
+        }
+        // Before anything is archived: a wish that goes there with the batch would be granted again when the batch is
+        // opened again. Seen again after a crash, a granted wish asks for what is already so.
+        for wish in granted {
+            context.disk.remove_file(&wish).or_else(ignore_absent).map_err(BusError::of("remove", &wish))?;
+        }
+        if changed {
             self.pay(context, now)?;
         }
         work::leave_off(context, &self.paths, &self.state);
-        for wish in granted {
-            // Seen again after a crash, a granted wish asks for what is already so.
-            context.disk.remove_file(&wish).or_else(ignore_absent).map_err(BusError::of("remove", &wish))?;
-        }
-        Ok(Turned { changed, finished: self.state.finished.map(|(status, _)| status) })
+        Ok(Turned { changed, finished: self.state.finished.map(|(status, _)| status), news })
     }
 
     fn hold_workspace<D: Disk>(&mut self, context: &Context<'_, D>) -> Result<(), TurnError> {
@@ -270,23 +297,55 @@ impl Kept {
 
     /// Whether something may go on at once, without waiting for an event.
     pub fn has_more(&self, room: usize) -> bool {
-        !self.not_launched.is_empty() || decide::has_room_to_begin(&self.state, room)
+        !self.not_launched.is_empty()
+            || !self.closed.is_empty()
+            || decide::has_room_to_begin(&self.state, room)
     }
 
     /// Files that may still be written, by task.
     pub fn unsettled(&self) -> Vec<(TaskIx, String)> {
-        let task_of = |path: &std::path::Path| match BusName::of(path.file_name()?) {
-            BusName::Result(key) => self.state.find_key(&key),
+        let task_of = |path: &std::path::Path| match self.meaning(path)? {
+            BusName::Result(key) | BusName::OutboxResult(key, _) => self.state.find_key(&key),
             _ => None,
         };
         let note = "its result is not complete yet";
         self.settling.paths().filter_map(|path| Some((task_of(path)?, note.to_owned()))).collect()
     }
 
+    /// What was renamed or removed is told no longer.
+    pub(super) fn forget_odd_names_but(&mut self, listed: &[Listed]) {
+        if !self.odd_names.is_empty() {
+            let there: HashSet<String> =
+                listed.iter().map(|entry| super::published::shown(&entry.name)).collect();
+            let gone: Vec<String> =
+                self.odd_names.keys().filter(|name| !there.contains(*name)).cloned().collect();
+            gone.iter().for_each(|name| self.forget_odd_name(name));
+        }
+    }
+
+    pub(super) fn forget_odd_name(&mut self, name: &str) {
+        self.has_odd_news |= self.odd_names.remove(name).is_some();
+    }
+
+    /// Notes a name that is ignored. `false` if it was noted before.
+    pub(super) fn add_odd_name(&mut self, name: String, why: &str) -> bool {
+        let is_new = self.odd_names.insert(name, why.to_owned()).as_deref() != Some(why);
+        self.has_odd_news |= is_new;
+        is_new
+    }
+
+    /// Whether the ignored names changed since somebody last asked.
+    pub fn take_odd_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_odd_news)
+    }
+
     fn has_coming_specs(&self) -> bool {
-        let is_spec =
-            |path: &std::path::Path| matches!(path.file_name().map(BusName::of), Some(BusName::Spec(_)));
+        let is_spec = |path: &std::path::Path| matches!(self.meaning(path), Some(BusName::Spec(_)));
         self.settling.paths().any(is_spec)
+    }
+
+    fn meaning(&self, path: &std::path::Path) -> Option<BusName> {
+        Some(BusName::of(path.strip_prefix(self.paths.dir()).ok()?.as_os_str()))
     }
 
     pub fn has_unsettled(&self) -> bool {
@@ -370,11 +429,22 @@ impl Kept {
             return Ok(());
         }
         for event in &self.owed {
-            let failed = act::perform(context, &self.paths, &self.state, event, now)?;
-            if let (Some(why), Event::Launched { task, attempt, .. }) = (failed, event)
-                && let Some(task) = self.state.find_key(task)
+            let performed = act::perform(context, &self.paths, &self.state, event, now)?;
+            if let Event::Succeeded { task, attempt } | Event::AttemptFailed { task, attempt, .. } = event
+                && let Some(ix) = self.state.find_key(task)
+                && act::exists(context, &self.paths.attempt(task, *attempt).outbox().result())?
             {
-                self.not_launched.insert(task, (*attempt, why));
+                self.closed.push((ix, *attempt));
+            }
+            let Some(task) = event.task().and_then(|task| self.state.find_key(task)) else { continue };
+            match (performed, event) {
+                (Performed::NotStarted(why), Event::Launched { attempt, .. }) => {
+                    self.not_launched.insert(task, (*attempt, why));
+                }
+                (Performed::Baseline(sha256), _) => {
+                    self.baselines.insert(task, sha256);
+                }
+                _ => {}
             }
         }
         for event in std::mem::take(&mut self.owed) {
@@ -413,63 +483,4 @@ impl Kept {
 
 fn ignore_absent(error: std::io::Error) -> std::io::Result<()> {
     if crate::bus::disk::is_absent(&error) { Ok(()) } else { Err(error) }
-}
-
-fn fold(batch: Batch, entries: &[Entry]) -> Result<BatchState, FoldError> {
-    let mut state = BatchState::new(Arc::new(batch));
-    for entry in entries {
-        state.apply(entry)?;
-    }
-    Ok(state)
-}
-
-/// What may not have been done yet: the effects of the last durable turn, and every spec that should be out,
-/// because a loss of power may have taken it.
-fn owed_after(state: &BatchState, entries: &[Entry]) -> Vec<Event> {
-    let Some(last) = entries.last() else { return Vec::new() };
-    let begin = entries.iter().rposition(|entry| entry.turn != last.turn).map_or(0, |at| at + 1);
-    let last_turn: Vec<Event> = entries[begin..].iter().map(|entry| entry.event.clone()).collect();
-    if state.finished.is_some() {
-        return last_turn;
-    }
-    let offered = state.live.iter().filter_map(|ix| {
-        let (task, state_of) = (state.key(*ix).clone(), &state.tasks[*ix]);
-        match (&state_of.phase, &state_of.spec.crew) {
-            (Phase::Offered { attempt, .. }, _) => Some(Event::Offered { task, attempt: *attempt }),
-            // Launched again, it begins only if it never did.
-            (Phase::Running { attempt, .. }, Some(crew)) => Some(Event::Launched {
-                task,
-                attempt: *attempt,
-                agent: crew.agent.clone(),
-                launcher: crew.launcher.clone(),
-            }),
-            _ => None,
-        }
-    });
-    let works = state.handoff.iter().flat_map(|handoff| {
-        let preparing = handoff.preparing.then_some(Event::Preparing);
-        preparing.into_iter().chain(handoff.merging.map(|round| Event::Merging { round }))
-    });
-    let mut owed: Vec<Event> = offered.chain(works).filter(|event| !last_turn.contains(event)).collect();
-    owed.extend(last_turn);
-    owed
-}
-
-/// Reads `batch.json`.
-pub fn read_batch(disk: &impl Disk, paths: &BatchPaths) -> Result<Batch, LoadError> {
-    let path = paths.batch();
-    let unreadable = |why: String| LoadError::Unreadable { path: path.display().to_string(), why };
-    match disk.read(&path, PLAN_BYTES_MAX * 4).map_err(BusError::of("read", &path))? {
-        Content::Bytes { bytes, .. } => {
-            serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))
-        }
-        _ => Err(unreadable("there is no such file".to_owned())),
-    }
-}
-
-/// A batch's state and its journal, for faces that only read.
-pub fn read_state(disk: &impl Disk, paths: &BatchPaths) -> Result<(BatchState, Vec<Entry>), LoadError> {
-    let batch = read_batch(disk, paths)?;
-    let entries = crate::bus::journal::read(disk, &paths.journal())?;
-    Ok((fold(batch, &entries)?, entries))
 }

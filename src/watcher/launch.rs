@@ -3,13 +3,13 @@
 //! Their spec stays in the attempt's folder: published among the tasks, it would invite outsiders to take
 //! what is already in hand.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::act::{clear_away, exists, make_way, previous_reasons, publish, put_aside, render_spec};
+use super::act::{clear_away, exists, make_directory, make_way, previous_reasons, publish, render_spec};
 use super::{Context, TurnError, handed};
+use crate::agent::runners::Ours;
 use crate::bus::disk::{BusError, rename_if_present};
-use crate::bus::layout::{AttemptPaths, BatchPaths};
+use crate::bus::layout::BatchPaths;
 use crate::bus::{self, Disk, Durability, Readers};
 use crate::decide::Now;
 use crate::format::order::{Order, OrderPaths};
@@ -18,7 +18,6 @@ use crate::model::agent::{AgentSettings, PROCESS};
 use crate::model::preset::{Preset, PromptVia};
 use crate::model::state::{BatchState, TaskState};
 use crate::model::{Attempt, Reason, Seconds, TaskKey};
-use crate::verify;
 
 /// A runner beats at least this often, whatever the limit is.
 const BEAT_LONGEST: Seconds = Seconds(25.0);
@@ -34,7 +33,8 @@ pub(super) fn launch<D: Disk>(
 ) -> Result<Option<String>, TurnError> {
     let key = &task.spec.key;
     let folder = paths.attempt(key, attempt);
-    make_folder(context, &folder, now)?;
+    let outbox = paths.outbox(key, attempt);
+    make_folder(context, folder.dir(), 2, now)?;
     // Its log tells that it was begun even where somebody removed the lock.
     if exists(context, &folder.lock())? || exists(context, &folder.stdout())? {
         return Ok(None);
@@ -50,16 +50,9 @@ pub(super) fn launch<D: Disk>(
             format!("agent '{name}' runs a task's own `shell` line, and this one has none; give it one");
         return Ok(Some(why));
     }
-    let disk = context.disk;
+    make_folder(context, outbox.dir(), 3, now)?;
     if let Some(previous) = task.tries.iter().rev().find(|one| one.attempt < attempt) {
         clear_away(context, paths, key, previous.attempt, now)?;
-    }
-    if task.spec.assignment.is_none()
-        && !task.spec.files_modified.is_empty()
-        && !exists(context, &folder.before())?
-    {
-        let scope = verify::record_scope(disk, context.layout.root(), &task.spec);
-        publish(context, &folder.before(), &scope.to_bytes(), Durability::Unsynced)?;
     }
     prepare(context, &folder.spec(), &render_spec(paths, state, task, attempt), Readers::Everybody)?;
     let order = order_of(context, paths, state, task, attempt, &agent);
@@ -70,17 +63,31 @@ pub(super) fn launch<D: Disk>(
     Ok(context.runners.launch(&crew.launcher, &order, &folder).err())
 }
 
-/// Makes the attempt's folder; what is no folder and stands in its way is put aside.
-fn make_folder<D: Disk>(context: &Context<'_, D>, folder: &AttemptPaths, now: Now) -> Result<(), TurnError> {
+/// Makes the attempt's folder and those above it, so many in all; what is no folder and stands in the way of one is put
+/// aside, links among it.
+pub(super) fn make_folder<D: Disk>(
+    context: &Context<'_, D>,
+    folder: &Path,
+    depth: usize,
+    now: Now,
+) -> Result<(), TurnError> {
     // One after the other: asked for the inner one first, the system would be asked three times.
-    for dir in folder.dir().parent().into_iter().chain([folder.dir()]) {
-        match context.disk.make_dirs(dir) {
-            Ok(()) => {}
-            Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotADirectory) => {
-                put_aside(context, dir, now)?;
-                context.disk.make_dirs(dir).map_err(BusError::of("make", dir))?;
-            }
-            Err(error) => return Err(BusError::of("make", dir)(error).into()),
+    let dirs: Vec<&Path> = folder.ancestors().take(depth).collect();
+    dirs.into_iter().rev().try_for_each(|dir| make_directory(context, dir, now))
+}
+
+/// Puts aside what stands in the place of a live attempt's folder or outbox: an agent can write there, and waiting would not help.
+pub(super) fn make_live_folders<D: Disk>(
+    context: &Context<'_, D>,
+    paths: &BatchPaths,
+    state: &BatchState,
+    now: Now,
+) -> Result<(), TurnError> {
+    for task in state.live.iter().chain(&state.awaiting).map(|task| &state.tasks[*task]) {
+        if let Some(attempt) = task.live_attempt() {
+            // Down from the folder of all attempts.
+            make_folder(context, paths.attempt(&task.spec.key, attempt).dir(), 3, now)?;
+            make_folder(context, paths.outbox(&task.spec.key, attempt).dir(), 3, now)?;
         }
     }
     Ok(())
@@ -96,8 +103,7 @@ fn prepare<D: Disk>(
     Ok(context.disk.prepare_for(readers, path, bytes).map_err(BusError::of("write", path))?)
 }
 
-/// Takes the exit record of a success, and the last beat if there was one, into the attempt's folder. Nothing
-/// else of it lies among the tasks.
+/// Takes the exit record of a success into the attempt's folder. Nothing else of it lies among the tasks.
 pub(super) fn take_record<D: Disk>(
     context: &Context<'_, D>,
     paths: &BatchPaths,
@@ -105,28 +111,31 @@ pub(super) fn take_record<D: Disk>(
     attempt: Attempt,
 ) -> Result<(), TurnError> {
     let folder = paths.attempt(key, attempt);
-    for (from, to) in [(paths.exit(key, attempt), folder.exit()), (paths.heartbeat(key), folder.heartbeat())]
-    {
-        rename_if_present(context.disk, &from, &to, Durability::Unsynced)
-            .map_err(BusError::of("move", &from))?;
-    }
+    let from = paths.exit(key, attempt);
+    rename_if_present(context.disk, &from, &folder.exit(), Durability::Unsynced)
+        .map_err(BusError::of("move", &from))?;
     Ok(())
 }
 
 /// Leaves the request to end where the runner looks, and wakes it.
 pub(super) fn ask_to_stop<D: Disk>(
     context: &Context<'_, D>,
-    folder: &AttemptPaths,
+    batch: (&BatchPaths, &BatchState),
+    (key, attempt): (&TaskKey, Attempt),
     because: &Reason,
     now: Now,
 ) -> Result<(), TurnError> {
+    let (paths, state) = batch;
+    let Some(task) = state.find_key(key).map(|ix| &state.tasks[ix]) else { return Ok(()) };
+    let ours = ours(context.layout.root(), paths, state, task, attempt);
+    let folder = &ours.paths;
     // An agent may have removed its folder, or put something in the way: that must not hold up the others.
-    make_folder(context, folder, now)?;
+    make_folder(context, folder.dir(), 2, now)?;
     make_way(context, &folder.stop(), now)?;
     let mut bytes = serde_json::json!({"why": because.to_string()}).to_string().into_bytes();
     bytes.push(b'\n');
     publish(context, &folder.stop(), &bytes, Durability::Unsynced)?;
-    context.runners.ask_to_stop(folder);
+    context.runners.ask_to_stop(&ours);
     Ok(())
 }
 
@@ -139,13 +148,14 @@ fn order_of<D: Disk>(
     agent: &AgentSettings,
 ) -> Order {
     let (spec, root) = (&task.spec, context.layout.root());
-    let folder = paths.attempt(&spec.key, attempt);
+    let (folder, outbox) = (paths.attempt(&spec.key, attempt), paths.outbox(&spec.key, attempt));
     let places = OrderPaths {
         attempt: folder.dir().to_owned(),
         root: root.to_owned(),
         spec: folder.spec(),
-        heartbeat: paths.heartbeat(&spec.key),
-        result: paths.result(&spec.key),
+        heartbeat: outbox.heartbeat(),
+        result: outbox.result(),
+        plain_result: Some(paths.result(&spec.key)),
         exit: paths.exit(&spec.key, attempt),
     };
     let prompt = match agent.prompt_via {
@@ -185,6 +195,7 @@ fn order_of<D: Disk>(
             .map_or(agent.limits, |(_, assignment)| handed::limits(agent.limits, assignment.limits)),
         // Who is started on a terminal of its own is to be looked at there.
         echo: task.spec.crew.as_ref().is_some_and(|crew| crew.launcher != PROCESS),
+        declared: super::declared::order(&folder, state, task).map(Box::new),
         inspection: handed::inspection(paths, state, task, attempt)
             .or_else(|| handed::gates(context, paths, state, task)),
     }
@@ -244,6 +255,34 @@ fn undashed(argument: &str, filled: String) -> String {
     match filled.starts_with('-') && !argument.starts_with('-') {
         true => format!(" {filled}"),
         false => filled,
+    }
+}
+
+/// Ends what the journal knows of an attempt that a person gave up although nobody could confirm its end.
+pub(super) fn end_unconfirmed<D: Disk>(
+    context: &Context<'_, D>,
+    (paths, state): (&BatchPaths, &BatchState),
+    (key, attempt): (&TaskKey, Attempt),
+) {
+    let Some(task) = state.find_key(key).map(|ix| &state.tasks[ix]) else { return };
+    let last = task.tries.last().filter(|last| last.attempt == attempt);
+    if last.is_some_and(|last| last.unconfirmed.is_some() && last.runner.is_some()) {
+        context.runners.force(&ours(context.layout.root(), paths, state, task, attempt));
+    }
+}
+
+/// An attempt of ours, with all that the journal knows of it.
+pub(super) fn ours(
+    root: &Path,
+    paths: &BatchPaths,
+    state: &BatchState,
+    task: &TaskState,
+    attempt: Attempt,
+) -> Ours {
+    Ours {
+        paths: paths.attempt(&task.spec.key, attempt),
+        mark: mark_of(root, state, task, attempt),
+        known: task.runner(attempt).cloned(),
     }
 }
 

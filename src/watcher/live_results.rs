@@ -6,30 +6,32 @@
 use std::path::Path;
 
 use super::act::{exists, holds, make_way, move_away, publish};
+use super::boxes::{DropBox, boxes_of, note_unfenced};
 use super::claims::read_claim;
 use super::kept::Kept;
-use super::look::{identity_of, note_odd, unreadable};
+use super::look::{identity_of, note_odd, unchecked, unreadable};
 use super::{Context, TurnError};
 use crate::bus::disk::{BusError, rename_if_present};
 use crate::bus::layout::AttemptPaths;
 use crate::bus::{self, Content, Disk, Durability, NodeKind};
-use crate::decide::{Checked, LeftoverSeen, Now, Observed, ResultSeen};
+use crate::decide::{LeftoverSeen, Now, Observed, ResultSeen};
 use crate::format::result;
 use crate::model::state::{Phase, TaskIx};
-use crate::model::{Attempt, Claim, Defect, Verdict};
+use crate::model::{Attempt, Claim, Defect};
 
-/// Looks into the drop box of an agent that lives. One that is being ended has its box looked at with its record.
-pub(super) fn look_at_live_result<D: Disk>(
+/// Looks into a box of an agent that lives. One that is being ended has its boxes looked at with its record.
+pub(super) fn look_at_live_box<D: Disk>(
     kept: &mut Kept,
     context: &Context<'_, D>,
     task: TaskIx,
+    drop_box: &DropBox,
     now: Now,
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
     let Phase::Running { attempt, .. } = kept.state.tasks[task].phase else { return Ok(()) };
     let key = kept.state.key(task).clone();
-    let path = kept.paths.result(&key);
-    let Some((content, identity)) = read_settled(kept, context, task, &path, now)? else { return Ok(()) };
+    let path = &drop_box.path;
+    let Some((content, identity)) = read_settled(kept, context, task, drop_box, now)? else { return Ok(()) };
     let folder = kept.paths.attempt(&key, attempt);
     if is_kept(context, &folder)? {
         let attempt = content.ok().and_then(|(claim, _)| claim.attempt);
@@ -38,9 +40,10 @@ pub(super) fn look_at_live_result<D: Disk>(
     }
     let content = match content {
         Ok((claim, bytes)) if claim.attempt.is_none_or(|said| said == attempt) => {
-            return keep(context, &path, &folder, &bytes, now);
+            note_unfenced(context, &folder, attempt, &claim)?;
+            return keep(context, path, &folder, &bytes, now);
         }
-        Ok((claim, _)) => Ok(Checked { claim, verdict: Verdict::default() }),
+        Ok((claim, _)) => Ok(unchecked(claim)),
         Err(defects) => Err(defects),
     };
     observed.results.push(ResultSeen { task, sha256: identity, content, inline: None });
@@ -54,9 +57,10 @@ fn read_settled<D: Disk>(
     kept: &mut Kept,
     context: &Context<'_, D>,
     task: TaskIx,
-    path: &Path,
+    drop_box: &DropBox,
     now: Now,
 ) -> Result<Option<Settled>, TurnError> {
+    let path = drop_box.path.as_path();
     let (content, has_writer) =
         context.disk.read_and_ask(path, bus::RESULT_BYTES_MAX).map_err(BusError::of("read", path))?;
     let settle = context.settings.settle;
@@ -77,7 +81,7 @@ fn read_settled<D: Disk>(
             return Ok(None);
         }
         Content::Bytes { bytes, look } => {
-            let claim = read_claim(kept, context.veil, task, &bytes);
+            let claim = read_claim(kept, context, (task, drop_box.attempt), &bytes);
             let is_settled = match &claim {
                 Ok(_) if has_writer != Some(true) => true,
                 Ok(_) => kept.settling.is_at_rest(path, look, now.clock, settle),
@@ -131,16 +135,18 @@ fn keep<D: Disk>(
     publish(context, &target, bytes, Durability::Unsynced)
 }
 
-/// What lies in the drop box of an agent that has ended, behind the result that counts.
+/// What lies in the boxes of an agent that has ended, behind the result that counts.
 pub(super) fn look_at_leftover<D: Disk>(
     kept: &mut Kept,
     context: &Context<'_, D>,
     task: TaskIx,
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
-    let path = kept.paths.result(kept.state.key(task));
-    kept.settling.forget(&path);
-    note_leftover(context, task, &path, true, observed)
+    for DropBox { path, attempt } in boxes_of(kept, task) {
+        kept.settling.forget(&path);
+        note_leftover(context, task, (&path, attempt), true, observed)?;
+    }
+    Ok(())
 }
 
 /// A result that was kept for an exit record that will never come.
@@ -152,13 +158,13 @@ pub(super) fn look_at_unjudged<D: Disk>(
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
     let path = kept.paths.attempt(kept.state.key(task), attempt).result();
-    note_leftover(context, task, &path, false, observed)
+    note_leftover(context, task, (&path, None), false, observed)
 }
 
-fn note_leftover<D: Disk>(
+pub(super) fn note_leftover<D: Disk>(
     context: &Context<'_, D>,
     task: TaskIx,
-    path: &Path,
+    (path, outbox_of): (&Path, Option<Attempt>),
     is_behind: bool,
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
@@ -169,6 +175,7 @@ fn note_leftover<D: Disk>(
         Content::Bytes { bytes, .. } => result::read(bytes).ok().and_then(|claim| claim.attempt),
         _ => None,
     };
+    let attempt = outbox_of.or(attempt);
     let sha256 = identity_of(&content);
     observed.leftovers.push(LeftoverSeen { task, sha256, attempt, is_behind });
     Ok(())

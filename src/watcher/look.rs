@@ -6,28 +6,31 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::beats::look_at_heartbeats;
+use super::act::{exists, holds};
+use super::beats::{look_at_first_beat, look_at_heartbeats, look_at_removed_specs};
+use super::boxes::{look_at_box_of, look_at_closed, look_at_outboxes, look_at_result};
 use super::claims::{inline_of, read_claim};
 use super::kept::{Attention, Kept};
-use super::live_results::look_at_live_result;
+use super::published::look_at_published_specs;
 use super::runners::{look_at_exit, look_at_failed_launches, look_at_runners};
 use super::wishes::look_at_wishes;
 use super::work::look_at_work;
-use super::{Context, TurnError, handed};
-use crate::bus::disk::{BusError, Durability};
+use super::{Context, TurnError, declared, handed};
+use crate::bus::disk::BusError;
 use crate::bus::{self, BusName, Content, Disk};
 use crate::decide::{Checked, Now, Observed, ResultSeen, SignSeen, SpecSeen};
 use crate::format::{spec, take};
 use crate::model::event::Sign;
+use crate::model::evidence::{About, Brought};
 use crate::model::handoff::Assignment;
 use crate::model::inspected::Inspected;
-use crate::model::state::{Phase, TaskIx};
+use crate::model::state::{Phase, TaskIx, TaskState};
 use crate::model::tree::TreePath;
-use crate::model::{Attempt, Claim, Defect, Finding, Grade, Place, Seconds, TaskKey, Verdict};
+use crate::model::{Attempt, Claim, Defect, Finding, Gate, Grade, Place, TaskKey, Verdict};
 use crate::verify;
 
 /// What a runner found: a line for each file of the outputs.
-const INSPECTED_BYTES_MAX: u64 = 256 << 20;
+pub(super) const INSPECTED_BYTES_MAX: u64 = 256 << 20;
 
 /// Looks at the batch. Also returns the wishes that were read: they are removed once they are granted.
 pub(super) fn look<D: Disk>(
@@ -46,10 +49,15 @@ pub(super) fn look<D: Disk>(
         look_at_collected(kept, context, task, now, &mut observed)?;
         look_at_result(kept, context, task, now, &mut observed)?;
     }
+    look_at_closed(kept, context, &mut observed)?;
     look_at_failed_launches(kept, &mut observed);
     match attention {
         Attention::Names(names) => {
-            for name in names {
+            // What lies in an outbox is its attempt's for certain: it is looked at before what may be anybody's.
+            let is_outbox =
+                |name: &&std::ffi::OsString| matches!(BusName::of(name), BusName::OutboxResult(..));
+            let (own, shared): (Vec<_>, Vec<_>) = names.iter().partition(is_outbox);
+            for name in own.into_iter().chain(shared) {
                 look_at_name(kept, context, name, now, &mut observed)?;
             }
             if names.iter().any(|name| name == bus::layout::CONTROL) {
@@ -61,14 +69,19 @@ pub(super) fn look<D: Disk>(
             let listed = context.disk.list(&dir).map_err(BusError::of("list", &dir))?;
             observed.full_scan = true;
             kept.settling.keep_only(|path| !matches!(context.disk.look(path), Ok(None)));
+            look_at_outboxes(kept, context, now, &mut observed)?;
+            kept.forget_odd_names_but(&listed);
             for entry in listed {
                 look_at_name(kept, context, &entry.name, now, &mut observed)?;
             }
             look_at_wishes(kept, context, now, &mut observed, &mut granted)?;
             look_at_runners(kept, context, now, &mut observed)?;
             look_at_heartbeats(kept, context, now, &mut observed)?;
+            look_at_removed_specs(kept, context, &mut observed)?;
+            look_at_published_specs(kept, context)?;
         }
     }
+    declared::look_at_baselines(kept, context, &mut observed)?;
     Ok((observed, granted))
 }
 
@@ -98,29 +111,34 @@ fn look_at_known_name<D: Disk>(
 ) -> Result<(), TurnError> {
     match BusName::of(name) {
         BusName::Result(key) => match kept.state.find_key(&key) {
-            // With an attempt of ours, its exit record says when its result is judged.
-            Some(task) if kept.state.tasks[task].awaits_exit() => {
-                look_at_live_result(kept, context, task, now, observed)?;
-            }
-            Some(task) => look_at_result(kept, context, task, now, observed)?,
+            Some(task) => look_at_box_of(kept, context, task, None, now, observed)?,
             None => note_odd(kept, name, "a result for a task that this batch does not have"),
         },
+        BusName::OutboxResult(key, attempt) => {
+            if let Some(task) = kept.state.find_key(&key) {
+                look_at_box_of(kept, context, task, Some(attempt), now, observed)?;
+            }
+        }
+        BusName::Heartbeat(key) | BusName::OutboxHeartbeat(key, _) => {
+            if let Some(task) = kept.state.find_key(&key) {
+                look_at_first_beat(kept, context, task, now, observed)?;
+            }
+        }
         BusName::Take(key, attempt) => look_at_take(kept, context, &key, attempt, observed)?,
         BusName::Spec(key) => look_at_spec(kept, context, key, now, observed)?,
         BusName::BadId { defect, .. } => refuse_bad_name(kept, context, name, &defect, now)?,
-        BusName::Unknown => note_odd(kept, name, "not a file of the bus"),
+        BusName::Unknown => note_odd(kept, name, &bus::misplaced::in_batch(name)),
         BusName::Exit(key, attempt) => look_at_exit(kept, context, &key, attempt, now, observed)?,
         BusName::Work(name) => look_at_work(kept, context, &name, observed)?,
-        BusName::Heartbeat(_) | BusName::ResultError(_) | BusName::Own | BusName::Dropping => {}
+        BusName::ResultError(_) | BusName::Own | BusName::Dropping => {}
     }
     Ok(())
 }
 
 pub(super) fn note_odd(kept: &mut Kept, name: &OsStr, why: &str) {
-    let shown = name.to_string_lossy().escape_debug().to_string();
-    if !kept.odd_names.contains_key(&shown) {
+    let shown = super::published::shown(name);
+    if kept.add_odd_name(shown.clone(), why) {
         log::warn!("{}: {shown}: ignored: {why}", kept.paths.dir().display());
-        kept.odd_names.insert(shown, why.to_owned());
     }
 }
 
@@ -139,108 +157,12 @@ fn refuse_bad_name<D: Disk>(
     Ok(())
 }
 
-/// Looks into a task's drop box.
-pub(super) fn look_at_result<D: Disk>(
-    kept: &mut Kept,
-    context: &Context<'_, D>,
-    task: TaskIx,
-    now: Now,
-    observed: &mut Observed,
-) -> Result<(), TurnError> {
-    if observed.results.iter().any(|seen| seen.task == task) {
-        return Ok(());
-    }
-    let path = kept.paths.result(kept.state.key(task));
-    let (content, has_writer) =
-        context.disk.read_and_ask(&path, bus::RESULT_BYTES_MAX).map_err(BusError::of("read", &path))?;
-    if matches!(content, Content::Absent) {
-        kept.settling.forget(&path);
-        kept.held.remove(&task);
-        return Ok(());
-    }
-    if matches!(kept.state.tasks[task].phase, Phase::Waiting { .. } | Phase::Ready) {
-        kept.held.insert(task);
-        return Ok(());
-    }
-    // Where we know that no process of the agent is left, nobody is writing any more.
-    let (has_writer, settle) = match kept.state.tasks[task].is_ours() {
-        true => (None, Seconds(0.0)),
-        false => (has_writer, context.settings.settle),
-    };
-    let identity = identity_of(&content);
-    let content = match content {
-        Content::Absent => return Ok(()),
-        Content::Changing => {
-            kept.settling.is_settled(&path, None, None, now.clock, settle);
-            return Ok(());
-        }
-        // Empty means: not yet written.
-        Content::Bytes { bytes, .. } if bytes.is_empty() => return Ok(()),
-        Content::Unreadable { why } => {
-            note_odd(kept, path.file_name().unwrap_or_default(), &why);
-            return Ok(());
-        }
-        Content::Bytes { bytes, look } => match read_claim(kept, context.veil, task, &bytes) {
-            Ok(claim) if has_writer == Some(true) => {
-                if !kept.settling.is_at_rest(&path, look, now.clock, settle) {
-                    return Ok(());
-                }
-                Ok(claim)
-            }
-            Ok(claim) => Ok(claim),
-            Err(defects) => {
-                if !kept.settling.is_settled(&path, Some(look), has_writer, now.clock, settle) {
-                    return Ok(());
-                }
-                Err(defects)
-            }
-        },
-        other => Err(vec![unreadable(&other, bus::RESULT_BYTES_MAX)]),
-    };
-    kept.settling.forget(&path);
-    let content = match content {
-        Err(defects) => Err(defects),
-        Ok(claim) => {
-            kept.unexamined.push(task);
-            let Some(checked) = collect(kept, context, task, claim)? else { return Ok(()) };
-            Ok(checked)
-        }
-    };
-    observed.results.push(ResultSeen { task, sha256: identity, content, inline: None });
-    Ok(())
+/// A claim that nothing depends on.
+pub(super) fn unchecked(claim: Claim) -> Checked {
+    Checked { claim, verdict: Verdict::default(), declared: Vec::new(), committed: Vec::new() }
 }
 
-/// Takes the current attempt's result into its folder and looks at what it claims. A result for another
-/// attempt stays where it is; `None` means that it vanished meanwhile.
-fn collect<D: Disk>(
-    kept: &Kept,
-    context: &Context<'_, D>,
-    task: TaskIx,
-    claim: Claim,
-) -> Result<Option<Checked>, TurnError> {
-    let state = &kept.state.tasks[task];
-    let current = match state.phase {
-        Phase::Offered { attempt, .. }
-        | Phase::Running { attempt, .. }
-        | Phase::Ending { attempt, .. }
-        | Phase::Awaiting { attempt, .. }
-            if claim.attempt.is_none_or(|said| said == attempt) =>
-        {
-            attempt
-        }
-        _ => return Ok(Some(Checked { claim, verdict: Verdict::default() })),
-    };
-    let from = kept.paths.result(&state.spec.key);
-    let to = kept.paths.attempt(&state.spec.key, current).result();
-    if !bus::disk::rename_if_present(context.disk, &from, &to, Durability::Synced)
-        .map_err(BusError::of("collect", &from))?
-    {
-        return Ok(None);
-    }
-    Ok(Some(check(kept, context, task, current, claim)))
-}
-
-fn check<D: Disk>(
+pub(super) fn check<D: Disk>(
     kept: &Kept,
     context: &Context<'_, D>,
     task: TaskIx,
@@ -249,28 +171,47 @@ fn check<D: Disk>(
 ) -> Checked {
     let spec = &kept.state.tasks[task].spec;
     let paths = kept.paths.attempt(&spec.key, attempt);
-    let names_files = claim.files().next().is_some();
-    let begun = if names_files { context.disk.look(&paths.spec()).ok().flatten() } else { None };
-    let has_scope = spec.assignment.is_none() && !spec.files_modified.is_empty();
-    let scope = if has_scope { read_scope(context, &paths) } else { None };
-    let beginning = verify::Beginning {
-        changed_ns: begun.map_or(0, |look| look.changed_ns),
-        scope: scope.unwrap_or_default(),
-    };
     let workspace = kept.state.batch.handoff.as_ref().map(|handoff| Path::new(&handoff.workspace));
     let root = workspace.unwrap_or_else(|| context.layout.root());
-    let mut verdict = verify::check_claim(context.disk, root, spec, &claim, &beginning);
+    let names_files = claim.files().next().is_some();
+    // What an earlier attempt of the task wrote is the task's work too.
+    let first = kept.paths.attempt(&spec.key, Attempt::FIRST);
+    let began_ns = if names_files { declared::began_ns(context, &first) } else { 0 };
+    let mut verdict = Verdict {
+        findings: verify::listed(context.disk, root, &claim, began_ns),
+        brought: Some(Brought::default()),
+        ..Verdict::default()
+    };
+    verdict.findings.extend(spec.validation_gates.iter().map(gate_not_run));
+    let mut declared = declared::compare(kept, context, task, attempt);
+    let committed = match claim.commits.is_empty() {
+        true => Vec::new(),
+        false => declared::look_at_commits(kept, context, (task, attempt), &claim, &mut verdict),
+    };
     if let Some(assignment) = &spec.assignment {
         let sources = kept.state.batch.handoff.as_ref();
         let sources = sources.map(|handoff| handed::sources(handoff, &kept.state, assignment));
         let ground = (root, sources.unwrap_or_default());
         add_inspected(context, &paths, assignment, &claim, ground, &mut verdict);
-    } else if state_runs_gates(kept, task) {
-        let found = read_inspected(context, &paths).unwrap_or_default().findings;
+    } else if state_runs_gates(kept, task)
+        || (kept.state.tasks[task].is_ours() && declared::is_told_apart(spec))
+    {
+        let inspected = read_inspected(context, &paths).unwrap_or_default();
+        let found = inspected.findings;
         verdict.findings.retain(|finding| !found.iter().any(|checked| checked.subject == finding.subject));
         verdict.findings.extend(found);
+        declared.extend(inspected.declared);
     }
-    Checked { claim, verdict }
+    Checked { claim, verdict, declared, committed }
+}
+
+/// A gate that nobody ran. Where it is a command it could have been.
+fn gate_not_run(gate: &Gate) -> Finding {
+    let (about, saw) = match &gate.command {
+        Some(_) => (About::Criterion, "not run; the agent's word alone"),
+        None => (About::Claim, "the agent's word alone"),
+    };
+    Finding { about, ..Finding::new(&gate.text, Grade::Claimed, true, saw) }
 }
 
 /// Whether the runner of this task decides gates; a task of an outsider's has none.
@@ -303,17 +244,10 @@ fn add_inspected<D: Disk>(
         }
     });
     verdict.touched_unclaimed.extend(verify::outputs::unclaimed(&inspected.changes, &sources, root, claim));
-    verdict.declared_untouched.extend(inspected.untouched);
     verdict.findings.extend(inspected.findings);
+    verdict.brought.get_or_insert_default().extend(inspected.brought);
     let by_word = verify::criteria::by_word(&assignment.criteria, &verdict.findings, claim);
     verdict.findings.extend(by_word);
-}
-
-fn read_scope<D: Disk>(context: &Context<'_, D>, paths: &bus::layout::AttemptPaths) -> Option<verify::Scope> {
-    match context.disk.read(&paths.before(), bus::SPEC_BYTES_MAX * 16) {
-        Ok(Content::Bytes { bytes, .. }) => Some(verify::Scope::from_bytes(&bytes)),
-        _ => None,
-    }
 }
 
 /// A result that was collected just before a crash is in the attempt's folder, and nobody knows of it yet.
@@ -328,10 +262,12 @@ pub(super) fn look_at_collected<D: Disk>(
     if observed.results.iter().any(|seen| seen.task == task) {
         return Ok(());
     }
-    let path = kept.paths.attempt(kept.state.key(task), attempt).result();
+    let folder = kept.paths.attempt(kept.state.key(task), attempt);
+    let path = folder.result();
     let content = context.disk.read(&path, bus::RESULT_BYTES_MAX).map_err(BusError::of("read", &path))?;
     let Content::Bytes { bytes, .. } = content else { return Ok(()) };
-    if let Ok(claim) = read_claim(kept, context.veil, task, &bytes) {
+    let outbox_of = (!exists(context, &folder.unfenced())?).then_some(attempt);
+    if let Ok(claim) = read_claim(kept, context, (task, outbox_of), &bytes) {
         let inline = inline_of(kept, context, task, &path, &bytes)?;
         let checked = check(kept, context, task, attempt, claim);
         let sha256 = bus::sha256(&bytes);
@@ -341,7 +277,7 @@ pub(super) fn look_at_collected<D: Disk>(
 }
 
 fn look_at_take<D: Disk>(
-    kept: &Kept,
+    kept: &mut Kept,
     context: &Context<'_, D>,
     key: &TaskKey,
     attempt: Attempt,
@@ -355,9 +291,12 @@ fn look_at_take<D: Disk>(
     }
     let path = kept.paths.take(key, attempt);
     let content = context.disk.read(&path, bus::NOTE_BYTES_MAX).map_err(BusError::of("read", &path))?;
-    if let Content::Bytes { bytes, .. } = content {
-        let sign = Sign::Take { by: take::read(&bytes).by };
+    if let Content::Bytes { bytes, .. } = &content {
+        let sign = Sign::Take { by: take::read(bytes).by };
         observed.signs.push(SignSeen { task, attempt, sign });
+    } else if let Content::Foreign { .. } = content {
+        let defect = unreadable(&content, bus::NOTE_BYTES_MAX);
+        note_odd(kept, path.file_name().unwrap_or_default(), &defect.message);
     }
     Ok(())
 }
@@ -370,10 +309,19 @@ fn look_at_spec<D: Disk>(
     now: Now,
     observed: &mut Observed,
 ) -> Result<(), TurnError> {
-    if kept.state.find_key(&key).is_some() {
+    let path = kept.paths.spec(&key);
+    let known = kept.state.find_key(&key).map(|task| &kept.state.tasks[task]);
+    if known.is_some_and(|known| !known.is_refused()) {
         return Ok(());
     }
-    let path = kept.paths.spec(&key);
+    if let Some(refused) = known.and_then(|known| known.refused_spec.as_deref())
+        && holds(context, &path, bus::SPEC_BYTES_MAX, refused)?
+    {
+        // What was wrong with it is wrong with it still.
+        let defects = known.map(TaskState::spec_defects).unwrap_or_default().to_vec();
+        bus::quarantine::refuse(context.disk, context.layout, &path, &defects, now.wall)?;
+        return Ok(());
+    }
     if !kept.state.batch.is_open() {
         let id = &kept.state.batch.id;
         let message = format!("batch {id} was planned as a whole and has no task '{key}'");
@@ -436,6 +384,7 @@ pub(super) fn identity_of(content: &Content) -> String {
         Content::TooLarge { size } => format!("size:{size}"),
         Content::NotAFile(kind) => format!("kind:{}", kind.word()),
         Content::SharedLink => "kind:hard link".to_owned(),
+        Content::Foreign { owner } => format!("owner:{owner}"),
         Content::Unreadable { .. } => "kind:unreadable".to_owned(),
         Content::Absent | Content::Changing => String::new(),
     }
@@ -455,6 +404,11 @@ pub(super) fn unreadable(content: &Content, limit: u64) -> Defect {
         Content::SharedLink => {
             ("hard_link", "has more than one name (hard link)".to_owned(), "write a file of its own")
         }
+        Content::Foreign { owner } => (
+            "foreign_user",
+            format!("belongs to user {owner}, whom the settings do not trust"),
+            "write it as the watcher's user, or name that user in trusted_uids",
+        ),
         Content::Unreadable { why } => {
             ("unreadable", format!("cannot be read: {why}"), "let the watcher's user read it")
         }

@@ -4,23 +4,31 @@
 //! not on the disk, bar when each heartbeat was last seen to change.
 
 pub mod act;
+mod after_archive;
 pub mod afterwards;
 mod beats;
+mod boxes;
 mod claims;
 pub mod clock;
+pub mod course;
+mod declared;
 mod deliver;
 mod handed;
 mod inbox;
 pub mod kept;
 mod launch;
 mod live_results;
+pub mod load;
 mod look;
-mod objections;
+pub mod objections;
 pub mod pass;
 pub mod project;
+mod published;
 pub mod run;
 mod runners;
+mod set_aside;
 mod settle;
+mod turn_error;
 mod wishes;
 pub mod work;
 
@@ -34,15 +42,18 @@ use crate::agent::surroundings::LocalSurroundings;
 use crate::agent::veil::Veil;
 use crate::bus::disk::BusError;
 use crate::bus::journal::JournalError;
-use crate::bus::{Disk, Layout, Look, layout, lease};
+use crate::bus::lease::{self, Held};
+use crate::bus::version;
+use crate::bus::{Disk, Layout, Look, layout};
 use crate::decide::{self, Census, Now, Observed, Pulses};
 use crate::format::agents::{template_warnings, type_warnings};
 use crate::intake;
 use crate::model::event::BatchStatus;
-use crate::model::state::{BatchState, FoldError};
+use crate::model::state::BatchState;
 use crate::model::{BatchId, Epoch, Event, Settings, Tick};
 pub use inbox::{Accepted, Refusal};
 pub use kept::{Attention, Kept, Surroundings};
+pub use turn_error::TurnError;
 
 /// The heart as a value, so that the simulator can plant a bug in it and see it caught.
 pub type Heart = fn(&mut BatchState, Observed, &Pulses, Now) -> Vec<Event>;
@@ -56,6 +67,7 @@ pub struct Context<'a, D: Disk> {
     /// What agents say is written down through it.
     pub veil: &'a Veil,
     workshop: &'a work::Workshop,
+    lease: Option<&'a dyn Held>,
     pub epoch: Epoch,
     epoch_seen: &'a Cell<Option<Look>>,
     pub heart: Heart,
@@ -64,6 +76,9 @@ pub struct Context<'a, D: Disk> {
 impl<D: Disk> Context<'_, D> {
     /// A watcher that slept through its own replacement must not act any more.
     fn assert_not_superseded(&self) -> Result<(), TurnError> {
+        if let Some(lease) = self.lease.filter(|lease| !lease.is_in_place()) {
+            return Err(TurnError::LockGone { path: lease.path().to_owned() });
+        }
         let path = self.layout.epoch();
         let look = self.disk.look(&path).map_err(BusError::of("look at", &path))?;
         if look.is_some() && look == self.epoch_seen.get() {
@@ -76,46 +91,6 @@ impl<D: Disk> Context<'_, D> {
         // The look came first: whatever replaces the file after it looks different.
         self.epoch_seen.set(look);
         Ok(())
-    }
-}
-
-/// Why a turn could not be completed.
-#[derive(Debug, thiserror::Error)]
-pub enum TurnError {
-    #[error(transparent)]
-    Bus(#[from] BusError),
-    /// The journal could not be written or synced.
-    #[error(transparent)]
-    Commit(BusError),
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    #[error("the journal does not fit the batch: {0}")]
-    Fold(FoldError),
-    #[error("another watcher took this bus over (epoch {current}; this one has {mine})")]
-    Superseded { mine: Epoch, current: Epoch },
-}
-
-impl TurnError {
-    /// Whether the cause is the bus itself, not one batch's files.
-    pub fn is_bus_wide(&self) -> bool {
-        match self {
-            TurnError::Bus(error)
-            | TurnError::Commit(error)
-            | TurnError::Journal(JournalError::Disk(error)) => error.is_bus_wide(),
-            _ => false,
-        }
-    }
-
-    /// Whether waiting may help: the disk is full, the file system read-only, descriptors are used up.
-    pub fn is_passing(&self) -> bool {
-        match self {
-            TurnError::Commit(error) => error.is_passing(),
-            // What one file does to us passes when somebody mends it; only the journal must be beyond doubt.
-            TurnError::Bus(_) | TurnError::Journal(JournalError::Disk(_)) => true,
-            TurnError::Journal(JournalError::Damaged { .. })
-            | TurnError::Fold(_)
-            | TurnError::Superseded { .. } => false,
-        }
     }
 }
 
@@ -144,11 +119,15 @@ pub struct TurnReport {
     pub accepted: Vec<Accepted>,
     pub refused: Vec<Refusal>,
     pub finished: Vec<(BatchId, BatchStatus)>,
+    /// What was decided, as lines for a log.
+    pub news: Vec<String>,
     /// Batches whose turn failed, and may go on later.
     pub degraded: Vec<(BatchId, String)>,
     /// One of them failed for want of something that agents want too: the time counts for nobody.
     pub is_starved: bool,
     pub next_deadline: Option<Tick>,
+    /// How attempts of outsiders moved on in batches that have ended with this turn.
+    pub courses: Vec<(BatchId, course::Course)>,
 }
 
 /// The one process that decides for a bus.
@@ -160,6 +139,8 @@ pub struct Watcher<D: Disk> {
     veil: Veil,
     workshop: work::Workshop,
     around: Box<dyn intake::Surroundings>,
+    /// The lock on the bus; none where nobody else can come.
+    lease: Option<Box<dyn Held>>,
     epoch: Epoch,
     /// How the epoch's file looked when it last held our own number.
     epoch_seen: Cell<Option<Look>>,
@@ -187,7 +168,8 @@ impl<D: Disk> Watcher<D> {
         for dir in layout.directories() {
             disk.make_dirs(&dir).map_err(BusError::of("make", &dir))?;
         }
-        let epoch = lease::raise_epoch(&disk, &layout)?;
+        version::mark_bus(&disk, &layout)?;
+        let epoch = lease::raise_epoch(&disk, &layout, now.wall)?;
         let veil = Veil::new(&settings);
         let templates = settings.agents.named.values().flat_map(template_warnings);
         for warning in templates.chain(type_warnings(&settings.agents)) {
@@ -201,6 +183,7 @@ impl<D: Disk> Watcher<D> {
             runners,
             veil,
             workshop: work::Workshop::default(),
+            lease: None,
             epoch,
             epoch_seen: Cell::new(None),
             heart: decide::decide,
@@ -221,6 +204,17 @@ impl<D: Disk> Watcher<D> {
             kept.look_afresh(latest);
         }
         Ok(watcher)
+    }
+
+    /// Ends with the lock, should somebody remove or replace its file; and holds it.
+    pub fn with_lease(mut self, lease: impl Held + 'static) -> Self {
+        self.lease = Some(Box::new(lease));
+        self
+    }
+
+    /// Lets another watcher have the bus. Nothing may be decided after that.
+    pub fn release(&mut self) {
+        self.lease = None;
     }
 
     /// Plants another heart. For the simulator, which must be able to fail.
@@ -261,6 +255,7 @@ impl<D: Disk> Watcher<D> {
             runners: &*self.runners,
             veil: &self.veil,
             workshop: &self.workshop,
+            lease: self.lease.as_deref(),
             epoch: self.epoch,
             epoch_seen: &self.epoch_seen,
             heart: self.heart,
@@ -344,21 +339,31 @@ impl<D: Disk> Watcher<D> {
         match kept.turn(&self.context(), &attention, surroundings, now) {
             Ok(turned) => {
                 report.changed |= turned.changed;
+                report.news.extend(turned.news);
                 report.again |= turned.changed && !kept.unexamined.is_empty();
                 match turned.finished {
-                    Some(status) => report.finished.push((id.clone(), status)),
+                    Some(status) => {
+                        report.finished.push((id.clone(), status));
+                        report.courses.extend(kept.courses.drain(..).map(|course| (id.clone(), course)));
+                    }
                     None => {
                         self.batches.insert(id.clone(), kept);
                     }
                 }
             }
-            Err(error @ TurnError::Superseded { .. }) => return Err(error),
+            Err(error) if error.ends_the_watch() => return Err(error),
             // Whatever stands in this batch's way, the others go on.
             Err(error) if error.is_passing() => {
                 self.tell_once(format!("batch {id}: {error}; trying again"));
                 report.is_starved |= error.is_bus_wide();
                 report.degraded.push((id.clone(), error.to_string()));
                 kept.forgive_silence(now);
+                if error.is_blocked()
+                    && let Err(error) =
+                        launch::make_live_folders(&self.context(), &kept.paths, &kept.state, now)
+                {
+                    log::warn!("batch {id}: {error}");
+                }
                 self.batches.insert(id.clone(), kept);
             }
             // The journal could not be synced: what the disk holds is no longer known.
@@ -370,6 +375,12 @@ impl<D: Disk> Watcher<D> {
 
     fn give_up(&mut self, id: &BatchId, why: String) {
         self.tell_once(format!("batch {id} is stopped: {why}; `wk doctor` says what to do"));
+        self.broken.insert(id.clone(), why);
+    }
+
+    /// A batch of a newer wk is whole: nothing is to be done about it, and the others go on.
+    fn leave_alone(&mut self, id: &BatchId, why: String) {
+        self.tell_once(format!("batch {id} is left alone: {why}; the wk that wrote it goes on with it"));
         self.broken.insert(id.clone(), why);
     }
 
@@ -401,7 +412,7 @@ impl<D: Disk> Watcher<D> {
                 continue;
             }
             match self.adopt(&id, now) {
-                Err(error @ TurnError::Superseded { .. }) => return Err(error),
+                Err(error) if error.ends_the_watch() => return Err(error),
                 Err(error) => self.tell_once(format!("tasks/batch-{id} is not taken up: {error}")),
                 Ok(()) if !self.batches.contains_key(&id) && !self.broken.contains_key(&id) => {
                     self.expected.insert(id);
@@ -421,7 +432,7 @@ impl<D: Disk> Watcher<D> {
             Ok(mut kept) => {
                 match kept.resume(&self.context(), now) {
                     Ok(()) => {}
-                    Err(error @ TurnError::Superseded { .. }) => return Err(error),
+                    Err(error) if error.ends_the_watch() => return Err(error),
                     Err(error) => self.tell_once(format!("batch {id}: {error}; trying again")),
                 }
                 self.batches.insert(id.clone(), kept);
@@ -430,6 +441,7 @@ impl<D: Disk> Watcher<D> {
             Err(error @ (kept::LoadError::Disk(_) | kept::LoadError::Journal(JournalError::Disk(_)))) => {
                 self.tell_once(format!("batch {id}: {error}; trying again"));
             }
+            Err(error) if error.is_newer() => self.leave_alone(id, error.to_string()),
             Err(error) => self.give_up(id, error.to_string()),
         }
         Ok(())

@@ -3,13 +3,29 @@
 
 use std::path::Path;
 
-use super::{TurnError, Watcher, kept};
+use super::act::holds;
+use super::{Context, TurnError, Watcher, kept};
 use crate::bus::disk::{BusError, is_absent};
 use crate::bus::occupancy::Occupancy;
-use crate::bus::{BusName, Disk, layout};
+use crate::bus::{self, BusName, Disk, Layout, layout, quarantine};
+use crate::decide::Now;
 use crate::model::batch::Batch;
 use crate::model::workspace::WorkspacePaths;
 use crate::model::{BatchId, Defect, Place, Task};
+
+/// Puts a dropped spec into quarantine, unless another one has taken its place meanwhile.
+pub(super) fn refuse_spec<D: Disk>(
+    context: &Context<'_, D>,
+    path: &Path,
+    sha256: &str,
+    defects: &[Defect],
+    now: Now,
+) -> Result<(), TurnError> {
+    if holds(context, path, bus::SPEC_BYTES_MAX, sha256)? {
+        quarantine::refuse(context.disk, context.layout, path, defects, now.wall)?;
+    }
+    Ok(())
+}
 
 impl<D: Disk> Watcher<D> {
     /// Two batches in one workspace would write over each other's papers.
@@ -52,29 +68,38 @@ impl<D: Disk> Watcher<D> {
 
     /// What speaks against a batch of this id.
     pub(super) fn objection_to_id(&self, id: &BatchId, field: &str) -> Result<Option<Defect>, TurnError> {
-        let exists = |path: &Path| -> Result<bool, TurnError> {
-            Ok(self.disk.look(path).map_err(BusError::of("look at", path))?.is_some())
-        };
-        let paths = self.layout.batch(id);
-        let message = if exists(self.layout.archived(id).dir())? || exists(&self.layout.batch_result(id))? {
-            format!("batch {id} was archived")
-        } else if exists(&paths.batch())? || self.has_specs(&paths)? {
-            format!("batch {id} is already on this bus")
-        } else {
-            return Ok(None);
-        };
-        // An execution request has to have one.
-        let remedy =
-            if field == "batch_id" { "choose another id, or leave it out" } else { "choose another id" };
-        Ok(Some(Defect::field("batch_exists", field, message, remedy)))
+        id_in_use(&self.disk, &self.layout, id, field)
     }
+}
 
-    /// Whether somebody has begun to drop specs there.
-    fn has_specs(&self, paths: &layout::BatchPaths) -> Result<bool, TurnError> {
-        match self.disk.list(paths.dir()) {
-            Ok(listed) => Ok(listed.iter().any(|entry| matches!(BusName::of(&entry.name), BusName::Spec(_)))),
-            Err(error) if is_absent(&error) => Ok(false),
-            Err(error) => Err(BusError::of("list", paths.dir())(error).into()),
-        }
+/// What speaks against a batch of this id on a bus.
+pub fn id_in_use<D: Disk>(
+    disk: &D,
+    layout: &Layout,
+    id: &BatchId,
+    field: &str,
+) -> Result<Option<Defect>, TurnError> {
+    let exists = |path: &Path| -> Result<bool, TurnError> {
+        Ok(disk.look(path).map_err(BusError::of("look at", path))?.is_some())
+    };
+    let paths = layout.batch(id);
+    let message = if exists(layout.archived(id).dir())? || exists(&layout.batch_result(id))? {
+        format!("batch {id} was archived")
+    } else if exists(&paths.batch())? || has_specs(disk, &paths)? {
+        format!("batch {id} is already on this bus")
+    } else {
+        return Ok(None);
+    };
+    // An execution request has to have one.
+    let remedy = if field == "batch_id" { "choose another id, or leave it out" } else { "choose another id" };
+    Ok(Some(Defect::field("batch_exists", field, message, remedy)))
+}
+
+/// Whether somebody has begun to drop specs there.
+fn has_specs<D: Disk>(disk: &D, paths: &layout::BatchPaths) -> Result<bool, TurnError> {
+    match disk.list(paths.dir()) {
+        Ok(listed) => Ok(listed.iter().any(|entry| matches!(BusName::of(&entry.name), BusName::Spec(_)))),
+        Err(error) if is_absent(&error) => Ok(false),
+        Err(error) => Err(BusError::of("list", paths.dir())(error).into()),
     }
 }

@@ -1,10 +1,11 @@
 //! `wk watch --once`: one pass, for cron. What it saw is kept for the next pass, so that the 60-second rule
 //! holds across passes of one boot.
 
+use super::beats::SeenBeats;
 use super::clock::{self, ClockFile, SeenBeat};
 use super::{Focus, TurnError, TurnReport, Watcher};
 use crate::bus::disk::WireLook;
-use crate::bus::{Disk, Layout, Look, platform};
+use crate::bus::{Disk, Layout, platform};
 use crate::decide::{Now, Pulse};
 use crate::model::clock::ActiveClock;
 use crate::model::{Tick, WallTime};
@@ -50,9 +51,9 @@ impl<D: Disk> Watcher<D> {
                     continue;
                 }
                 kept.pulses.restore(task, pulse_of(seen));
-                if let Some(look) = seen.look.as_ref().and_then(WireLook::to_look) {
-                    kept.heartbeats.insert(task, look);
-                }
+                let look_of = |look: &Option<WireLook>| look.as_ref().and_then(WireLook::to_look);
+                let looks = SeenBeats { outbox: look_of(&seen.outbox_look), plain: look_of(&seen.look) };
+                kept.heartbeats.insert(task, looks);
             }
         }
     }
@@ -89,6 +90,7 @@ impl<D: Disk> Watcher<D> {
             total.accepted.extend(next.accepted);
             total.refused.extend(next.refused);
             total.finished.extend(next.finished);
+            total.news.extend(next.news);
             total.degraded.extend(next.degraded);
             (total.changed, total.again) = (next.changed, next.again);
         }
@@ -106,15 +108,18 @@ fn pulse_of(seen: &SeenBeat) -> Pulse {
         progress: None,
         tokens: None,
         progress_since: seen.since,
+        said_end: seen.said_end,
     }
 }
 
-fn seen_of(pulse: &Pulse, look: Option<&Look>) -> SeenBeat {
+fn seen_of(pulse: &Pulse, looks: Option<&SeenBeats>) -> SeenBeat {
     SeenBeat {
         attempt: pulse.attempt,
         since: pulse.since,
         has_beaten: pulse.has_beaten,
         looks: pulse.looks,
-        look: look.map(WireLook::of),
+        said_end: pulse.said_end,
+        look: looks.and_then(|looks| looks.plain.as_ref()).map(WireLook::of),
+        outbox_look: looks.and_then(|looks| looks.outbox.as_ref()).map(WireLook::of),
     }
 }

@@ -115,6 +115,7 @@ pub fn live_of(kept: &Kept, mode: Mode, now: Now) -> Live {
                 spec_path: is_offered
                     .then(|| kept.paths.spec(kept.state.key(task)).to_string_lossy().into_owned()),
                 session: session_of(kept, task),
+                unsettled: pulse.malformed.as_ref().map(|defect| format!("its heartbeat is none: {defect}")),
                 ..LiveTask::default()
             },
         );

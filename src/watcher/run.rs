@@ -6,10 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::clock;
+use super::course::{Course, Stage};
 use super::{Focus, Kept, TurnError, TurnReport, Watcher, pass};
 use crate::agent::runners::Runners;
+use crate::bus::layout::BatchPaths;
+use crate::bus::lease::Lease;
 use crate::bus::wake::{Hints, Wake};
-use crate::bus::{Disk, RealDisk, layout, platform};
+use crate::bus::{Disk, Look, RealDisk, layout, platform};
 use crate::decide::{Now, is_over_its_limit};
 use crate::model::BatchId;
 use crate::model::clock::ActiveClock;
@@ -50,6 +53,8 @@ pub struct Session {
     is_dirty: bool,
     /// Something has changed that the workspaces do not show yet.
     is_news: bool,
+    /// How the settings file looked when it was read.
+    settings_look: Option<Look>,
     /// The last turn failed for want of something that agents want too.
     is_starved: bool,
     /// A face that draws wants a turn now and then, whatever happens.
@@ -59,8 +64,9 @@ pub struct Session {
 pub use crate::bus::platform::wall_now;
 
 impl Session {
-    /// Opens the bus for a watcher. The caller holds the lock.
+    /// Opens the bus for the watcher that has taken its lock.
     pub fn open(
+        lease: Lease,
         disk: RealDisk,
         layout: crate::bus::Layout,
         settings: crate::model::Settings,
@@ -69,7 +75,8 @@ impl Session {
         let (mut clock, _) = pass::resume_clock(&disk, &layout, false);
         let now = Now { clock: clock.now(), wall: wall_now() };
         let mut wake = Wake::new(settings.events);
-        let watcher = Watcher::open(disk, layout, settings, runners, now)?;
+        let settings_look = disk.look(&layout.settings()).ok().flatten();
+        let watcher = Watcher::open(disk, layout, settings, runners, now)?.with_lease(lease);
         clock.catch_up(watcher.latest_clock());
         wake.watch(&watcher.layout().inbox());
         wake.watch(&watcher.layout().tasks());
@@ -85,6 +92,7 @@ impl Session {
             next_clock_note_ms: 0,
             is_dirty: true,
             is_news: true,
+            settings_look,
             is_starved: false,
             longest_wait_ms: u64::MAX,
         })
@@ -114,6 +122,17 @@ impl Session {
         }
     }
 
+    /// Says that the settings are others now. The watcher goes on by those that it began with: a run that changed its
+    /// rules on the way would prove nothing.
+    fn notice_settings(&mut self) {
+        let path = self.watcher.layout().settings();
+        let look = RealDisk::default().look(&path).ok().flatten();
+        if look != self.settings_look {
+            self.settings_look = look;
+            log::warn!("{} has changed; that holds from the next start of wk on", path.display());
+        }
+    }
+
     fn turn(&mut self, hints: &Hints) -> Result<TurnReport, TurnError> {
         let (started_ms, worked_us) = (platform::monotonic_ms(), platform::worked_us());
         let now = self.now();
@@ -135,6 +154,7 @@ impl Session {
         };
         let ended_ms = platform::monotonic_ms();
         if is_scan_due {
+            self.notice_settings();
             if !report.changed {
                 // A turn that decides also writes and syncs: that is not the price of looking.
                 self.scan_cost_us = platform::worked_us() - worked_us;
@@ -162,7 +182,9 @@ impl Session {
             // What came before the watch made no event.
             self.next_scan_ms = ended_ms;
         }
-        self.is_dirty |= report.changed || !report.finished.is_empty();
+        let odd_news =
+            self.watcher.batches.values_mut().filter_map(|kept| kept.take_odd_news().then_some(()));
+        self.is_dirty |= odd_news.count() > 0 || report.changed || !report.finished.is_empty();
         self.is_news |= report.changed;
         self.project(ended_ms);
         Ok(report)
@@ -249,6 +271,7 @@ impl Session {
             self.wake.unwatch(paths.dir());
             self.wake.unwatch(&paths.control());
         }
+        self.watch_outboxes(report);
         let mut is_new = false;
         for kept in self.watcher.batches.values() {
             is_new |= self.wake.watch(kept.paths.dir());
@@ -265,6 +288,34 @@ impl Session {
         }
         self.expected.clone_from(&self.watcher.expected);
         is_new
+    }
+
+    /// Watches the outboxes of outsiders' attempts from their offer to their end, and waits for their first beats.
+    fn watch_outboxes(&mut self, report: &TurnReport) {
+        let layout = self.watcher.layout().clone();
+        let mut changes: Vec<(BatchPaths, Course)> =
+            report.courses.iter().map(|(id, course)| (layout.batch(id), course.clone())).collect();
+        for kept in self.watcher.batches.values_mut() {
+            let paths = kept.paths.clone();
+            changes.extend(kept.courses.drain(..).map(|course| (paths.clone(), course)));
+        }
+        for (paths, Course { key, attempt, stage }) in changes {
+            let outbox = paths.outbox(&key, attempt);
+            for heartbeat in [paths.heartbeat(&key), outbox.heartbeat()] {
+                self.wake.expect_beat(heartbeat, stage == Stage::Offered);
+            }
+            if stage == Stage::Over {
+                self.wake.unwatch_outbox(outbox.dir());
+                continue;
+            }
+            self.wake.watch_outbox(outbox.dir());
+            // What came before the watch made no event.
+            let came = [outbox.result(), outbox.heartbeat()].into_iter();
+            let disk = self.watcher.disk();
+            for path in came.filter(|path| matches!(disk.look(path), Ok(Some(_)))) {
+                self.wake.hint(path);
+            }
+        }
     }
 
     fn project(&mut self, now_ms: u64) {
@@ -293,7 +344,10 @@ impl Session {
 
     /// Whether some progress moves by itself.
     fn has_beats(&self) -> bool {
-        self.watcher.batches.values().any(|kept| kept.pulses.iter().any(|(_, pulse)| pulse.has_beaten))
+        self.watcher
+            .batches
+            .values()
+            .any(|kept| kept.pulses.iter().any(|(_, pulse)| pulse.has_beaten || pulse.malformed.is_some()))
     }
 
     fn finish_projections(&mut self) {
@@ -322,16 +376,13 @@ fn focus_on<D: Disk>(watcher: &Watcher<D>, hints: &Hints) -> Focus {
         if !seen.insert(path) {
             continue;
         }
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
+        let Some(parent) = path.parent() else { continue };
         if parent == tasks || parent == inbox {
             focus.intake = true;
             continue;
         }
-        let (dir, name) = match parent.file_name() {
-            Some(control) if control == layout::CONTROL => (parent.parent(), control.to_owned()),
-            _ => (Some(parent), name.to_owned()),
-        };
-        let id = dir.and_then(Path::file_name).and_then(layout::batch_of_directory);
+        let Some((dir, name)) = layout::place_in_batch(path) else { continue };
+        let id = dir.file_name().and_then(layout::batch_of_directory);
         match id {
             Some(Ok(id)) if watcher.batches.contains_key(&id) => {
                 focus.names.entry(id).or_default().push(name);

@@ -1,14 +1,18 @@
 //! How attempts that we started stand: their exit records first, then their locks and processes.
 
+use std::path::Path;
+
+use super::boxes::{boxes_of, look_at_result};
 use super::kept::Kept;
-use super::launch::mark_of;
+use super::launch::ours;
 use super::live_results::{look_at_leftover, look_at_unjudged};
-use super::look::{look_at_collected, look_at_result};
+use super::look::{INSPECTED_BYTES_MAX, look_at_collected};
 use super::{Context, TurnError};
 use crate::agent::runners::{Record, Standing};
 use crate::bus::disk::BusError;
+use crate::bus::layout::AttemptPaths;
 use crate::bus::{self, Content, Disk};
-use crate::decide::{Found, Now, Observed, RUNNER_SLACK, RunnerSeen};
+use crate::decide::{BegunSeen, Found, Now, Observed, RUNNER_SLACK, RunnerSeen};
 use crate::model::state::{Phase, TaskIx};
 use crate::model::{Attempt, Defect, Exit, Place, Seconds, TaskKey};
 
@@ -54,7 +58,7 @@ fn look_at_runner<D: Disk>(
         return Ok(());
     }
     let key = kept.state.key(task).clone();
-    let Some(found) = found_of(kept, context, task, attempt, now) else { return Ok(()) };
+    let Some(found) = found_of(kept, context, (task, attempt), now, observed) else { return Ok(()) };
     // The record comes before the lock is released: one that is there now was written in between.
     look_at_exit(kept, context, &key, attempt, now, observed)?;
     if !observed.runners.iter().any(|seen| seen.task == task) {
@@ -70,24 +74,39 @@ fn look_at_runner<D: Disk>(
 fn found_of<D: Disk>(
     kept: &Kept,
     context: &Context<'_, D>,
-    task: TaskIx,
-    attempt: Attempt,
+    (task, attempt): (TaskIx, Attempt),
     now: Now,
+    observed: &mut Observed,
 ) -> Option<Found> {
     let state = &kept.state.tasks[task];
-    let folder = kept.paths.attempt(&state.spec.key, attempt);
+    let ours = ours(context.layout.root(), &kept.paths, &kept.state, state, attempt);
     let ending_for = match state.phase {
         Phase::Ending { since, .. } => Some(now.clock.since(since)),
         _ => None,
     };
-    let mut standing = context.runners.standing(&folder);
+    let mut standing = context.runners.standing(&ours);
+    if standing == Standing::Alive
+        && ours.known.is_none()
+        && let Some(runner) = context.runners.who(&ours)
+    {
+        observed.begun.push(BegunSeen { task, attempt, runner: Box::new(runner) });
+    }
     if let Some(spent) = ending_for {
         let patience = Seconds(context.settings.kill_grace.0 + RUNNER_SLACK.0).millis();
         standing = match standing {
-            Standing::NotBegun if context.runners.forbid(&folder) => Standing::Gone { rebooted: false },
-            Standing::Alive | Standing::Starting if spent > patience => context.runners.force(&folder),
+            Standing::NotBegun if context.runners.forbid(&ours.paths) => Standing::Gone { rebooted: false },
+            Standing::Alive | Standing::Starting | Standing::Replaced if spent > patience => {
+                context.runners.force(&ours)
+            }
+            // It was asked to end by what the journal knows of it.
+            Standing::Replaced => Standing::Alive,
             other => other,
         };
+        // Its folder or its lock is not what we made: then nothing of it will ever tell that it has ended.
+        if matches!(standing, Standing::NotBegun | Standing::Starting) && spent > patience {
+            let why = "its runner cannot be found: its attempt's folder or lock was replaced".to_owned();
+            standing = Standing::Unknown { why, suspects: Vec::new() };
+        }
     }
     match standing {
         Standing::NotBegun | Standing::Starting | Standing::Alive => None,
@@ -100,6 +119,10 @@ fn found_of<D: Disk>(
         }
         Standing::Orphans { .. } => Some(Found::Orphans),
         Standing::Unknown { why, suspects } => Some(Found::Unknown { why, suspects }),
+        Standing::Replaced => {
+            let why = "its runner.lock is another file than the one that the journal names".to_owned();
+            Some(Found::Unknown { why, suspects: Vec::new() })
+        }
     }
 }
 
@@ -124,8 +147,8 @@ pub(super) fn look_at_exit<D: Disk>(
         return Ok(());
     }
     // Read only after the runner's end: until then anybody may have written the record, and the runner replaces it.
-    let mark = mark_of(context.layout.root(), &kept.state, &kept.state.tasks[task], attempt);
-    match context.runners.record(&kept.paths.attempt(key, attempt), &mark) {
+    let ours = ours(context.layout.root(), &kept.paths, &kept.state, &kept.state.tasks[task], attempt);
+    match context.runners.record(&ours) {
         Record::Genuine => {}
         Record::Early => {
             log::debug!("{}: its runner has not ended; looked at again", path.display());
@@ -139,13 +162,15 @@ pub(super) fn look_at_exit<D: Disk>(
             return Ok(());
         }
     }
-    let content = context.disk.read(&path, bus::NOTE_BYTES_MAX).map_err(BusError::of("read", &path))?;
-    let Content::Bytes { bytes, .. } = content else { return Ok(()) };
-    let Ok(exit) = serde_json::from_slice::<Exit>(&bytes) else {
-        log::warn!("{}: not an exit record; ignored", path.display());
-        return Ok(());
-    };
+    let Some(mut exit) = read_exit(context, &path, &ours.mark, now)? else { return Ok(()) };
     if exit.task != *key || exit.attempt != attempt {
+        return Ok(());
+    }
+    kept.told_baselines.extend(exit.baseline_sha256.iter().map(|sha256| (task, sha256.clone())));
+    if let Some(why) = lost_finding(context, &ours.paths, &exit) {
+        // Without it nothing that the agent claims can be held against what was seen.
+        exit.no_result = Some(why);
+        observed.runners.push(RunnerSeen { task, attempt, found: Found::Exited(Box::new(exit)) });
         return Ok(());
     }
     // What a runner wrote of an end that it forced is for people. One that inspects writes none of that kind.
@@ -157,11 +182,52 @@ pub(super) fn look_at_exit<D: Disk>(
         look_at_leftover(kept, context, task, observed)?;
     } else if !exit.result_by_runner {
         // Nobody writes it any more, however it looked a moment ago.
-        kept.settling.forget(&kept.paths.result(key));
+        for drop_box in boxes_of(kept, task) {
+            kept.settling.forget(&drop_box.path);
+        }
         look_at_result(kept, context, task, now, observed)?;
     }
     observed.runners.push(RunnerSeen { task, attempt, found: Found::Exited(Box::new(exit)) });
     Ok(())
+}
+
+/// Reads a record, unless it is of another user, or of a runner of another bus.
+fn read_exit<D: Disk>(
+    context: &Context<'_, D>,
+    path: &Path,
+    mark: &str,
+    now: Now,
+) -> Result<Option<Exit>, TurnError> {
+    let content = context.disk.read(path, bus::NOTE_BYTES_MAX).map_err(BusError::of("read", path))?;
+    if let Content::Foreign { .. } = content {
+        let defect = super::look::unreadable(&content, bus::NOTE_BYTES_MAX);
+        bus::quarantine::refuse(context.disk, context.layout, path, &[defect], now.wall)?;
+    }
+    let Content::Bytes { bytes, .. } = content else { return Ok(None) };
+    let Ok(exit) = serde_json::from_slice::<Exit>(&bytes) else {
+        log::warn!("{}: not an exit record; ignored", path.display());
+        return Ok(None);
+    };
+    if exit.mark.as_ref().is_some_and(|said| *said != *mark) {
+        let message = "the exit record of a runner that was started on another bus in this place";
+        let defect =
+            Defect::new("foreign_exit", Place::File, message, "nothing is to be done: it is not used");
+        bus::quarantine::refuse(context.disk, context.layout, path, &[defect], now.wall)?;
+        return Ok(None);
+    }
+    Ok(Some(exit))
+}
+
+/// Why what the runner found is not what lies there, if its record names it.
+fn lost_finding<D: Disk>(context: &Context<'_, D>, paths: &AttemptPaths, exit: &Exit) -> Option<String> {
+    let named = exit.inspected_sha256.as_ref()?;
+    match context.disk.read(&paths.inspected(), INSPECTED_BYTES_MAX) {
+        Ok(Content::Bytes { bytes, .. }) if bus::sha256(&bytes) == *named => None,
+        Ok(Content::Absent) => Some("what its runner found was removed (inspected.json)".to_owned()),
+        Ok(_) => Some("what its runner found was replaced (inspected.json)".to_owned()),
+        // It cannot be looked at now: whoever reads it says so.
+        Err(_) => None,
+    }
 }
 
 #[cfg(test)]
@@ -170,8 +236,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::agent::runners::Runners;
-    use crate::bus::layout::AttemptPaths;
+    use crate::agent::runners::{Ours, Runners};
     use crate::bus::{Layout, RealDisk};
     use crate::format::order::Order;
     use crate::model::event::BatchStatus;
@@ -188,15 +253,15 @@ mod tests {
         fn launch(&self, _: &str, _: &Order, _: &AttemptPaths) -> Result<(), String> {
             Ok(())
         }
-        fn standing(&self, _: &AttemptPaths) -> Standing {
+        fn standing(&self, _: &Ours) -> Standing {
             Standing::Alive
         }
-        fn record(&self, _: &AttemptPaths, _: &str) -> Record {
+        fn record(&self, _: &Ours) -> Record {
             fs::write(&self.record, &self.bytes).unwrap();
             Record::Genuine
         }
-        fn ask_to_stop(&self, _: &AttemptPaths) {}
-        fn force(&self, _: &AttemptPaths) -> Standing {
+        fn ask_to_stop(&self, _: &Ours) {}
+        fn force(&self, _: &Ours) -> Standing {
             Standing::Alive
         }
         fn forbid(&self, _: &AttemptPaths) -> bool {

@@ -70,8 +70,8 @@ pub(super) fn look_at_wishes<D: Disk>(
     Ok(())
 }
 
-/// Who asks for another try in a batch that has ended.
-pub(super) fn retry_wish<D: Disk>(context: &Context<'_, D>, paths: &BatchPaths) -> Option<String> {
+/// Who asks for another try, or for another merge, in a batch that has ended.
+pub(super) fn wish_to_reopen<D: Disk>(context: &Context<'_, D>, paths: &BatchPaths) -> Option<String> {
     let dir = paths.control();
     let listed = context.disk.list(&dir).ok()?;
     let wishes = listed.iter().filter_map(|entry| {
@@ -80,7 +80,8 @@ pub(super) fn retry_wish<D: Disk>(context: &Context<'_, D>, paths: &BatchPaths) 
             _ => None,
         }
     });
-    wishes.filter(|wish| wish.verb == wish::Verb::Retry).map(|wish| wish.by).next()
+    let mut opening = wishes.filter(|wish| matches!(wish.verb, wish::Verb::Retry | wish::Verb::Resolve));
+    opening.next().map(|wish| wish.by)
 }
 
 /// The number in `pause-1794835680213-4711.json`; names without one come first.

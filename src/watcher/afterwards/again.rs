@@ -7,14 +7,19 @@ use super::{Commands, NoWayBack, checkpoint_of, left_by};
 use crate::bus::disk::BusError;
 use crate::bus::layout::BatchPaths;
 use crate::bus::{self, Content, Disk, Layout, RealDisk};
+use crate::model::declared::covers;
+use crate::model::event::BatchStatus;
+use crate::model::evidence::{About, Change};
 use crate::model::handoff::{Assignment, Criterion, Handoff};
 use crate::model::state::{BatchState, Outcome, TaskIx, TaskState};
+use crate::model::tree::Entry;
 use crate::model::workspace::WorkspacePaths;
-use crate::model::{Claim, Finding, Grade, TaskKey};
+use crate::model::{Claim, Finding, Grade, TaskKey, Verdict};
 use crate::verify::outputs::{self, Ground};
-use crate::verify::{criteria, still_there};
+use crate::verify::{self, criteria, still_there};
+use crate::view::words::{batch_shown, counted};
 use crate::watcher::{handed, work};
-use crate::work_tree::{Scan, Scope, difference, scan};
+use crate::work_tree::{Changed, Scan, Scope, difference, scan};
 
 /// A runner's finding or a merge's receipt: a line for each file.
 const PAPER_BYTES_MAX: u64 = 256 << 20;
@@ -39,13 +44,15 @@ pub struct TaskAgain {
     /// What stood behind its success then.
     pub then: Option<Grade>,
     pub findings: Vec<Finding>,
+    /// By which rules it was graded then.
+    rules: Verdict,
 }
 
 impl TaskAgain {
     /// What stands behind it now.
     pub fn now(&self) -> Option<Grade> {
         self.then?;
-        Some(self.findings.iter().map(|finding| finding.grade).min().unwrap_or(Grade::Claimed))
+        Some(Verdict { findings: self.findings.clone(), ..self.rules.clone() }.grade())
     }
 }
 
@@ -73,7 +80,8 @@ impl Verification<'_> {
     /// Everything, task by task. `None` if it was to leave off.
     pub fn carry_out(&self, mut tell: impl FnMut(&str)) -> Result<Option<Again>, NoWayBack> {
         tell("records");
-        let records = self.records()?;
+        let mut records = vec![self.ending()];
+        records.extend(self.records()?);
         let mut tasks = Vec::new();
         for (ix, task) in self.state.tasks.iter().enumerate() {
             tell(task.spec.label());
@@ -82,7 +90,43 @@ impl Verification<'_> {
                 None => return Ok(None),
             }
         }
-        Ok(Some(Again { records, tasks, changed_since: self.changed_since()? }))
+        let changed = self.changed_since()?;
+        records.extend(self.left_of_it(changed.as_deref()));
+        let listed = |changed: Vec<Changed>| changed.iter().take(CHANGES_LISTED_MAX).map(shown).collect();
+        Ok(Some(Again { records, tasks, changed_since: changed.map(listed) }))
+    }
+
+    /// Whether another task of the batch was to remove what stood there.
+    fn is_deleted_by_another(&self, ix: TaskIx, seen: &Finding) -> bool {
+        let others =
+            self.state.tasks.iter().enumerate().filter(|(other, task)| *other != ix && has_succeeded(task));
+        others.flat_map(|(_, task)| &task.spec.files_deleted).any(|place| covers(place, &seen.subject))
+    }
+
+    /// A batch that did not succeed holds nothing.
+    fn ending(&self) -> Finding {
+        let status = self.state.status();
+        let saw = format!("ended with {}", batch_shown(status));
+        Finding::new("the batch", Grade::Observed, status == BatchStatus::Success, saw)
+    }
+
+    /// Whether outputs and what was merged are as the batch left them. What came to lie beside them breaks nothing.
+    fn left_of_it(&self, changed: Option<&[Changed]>) -> Option<Finding> {
+        let handoff = self.state.batch.handoff.as_ref()?;
+        let assignments = self.state.tasks.iter().filter_map(|task| task.spec.assignment.as_ref());
+        let outputs = assignments.flat_map(|assignment| &assignment.outputs);
+        let mut places: Vec<PathBuf> = outputs.map(|output| PathBuf::from(&output.path)).collect();
+        places.extend(WorkspacePaths::new(&handoff.workspace).of_merge());
+        let is_its = |path: &String| places.iter().any(|place| Path::new(path).starts_with(place));
+        let touched = changed?.iter().filter(|change| !is_added(change)).map(shown).filter(is_its);
+        let touched = touched.collect::<Vec<_>>();
+        let saw = match touched.as_slice() {
+            [] => "are as the batch left them".to_owned(),
+            [only] => format!("{only} is gone or changed"),
+            [first, rest @ ..] => format!("{first} and {} are gone or changed", counted(rest.len(), "other")),
+        };
+        let what = "outputs and what was merged";
+        Some(Finding::new(what, Grade::Observed, touched.is_empty(), saw))
     }
 
     /// Whether the papers that the journal names by hash are those.
@@ -128,6 +172,9 @@ impl Verification<'_> {
             name: task.spec.label().to_owned(),
             then: then.map(|collected| collected.verdict.grade()),
             findings: Vec::new(),
+            rules: then
+                .map(|then| Verdict { findings: Vec::new(), ..then.verdict.clone() })
+                .unwrap_or_default(),
         };
         if then.is_none() {
             return Ok(Some(found));
@@ -137,6 +184,10 @@ impl Verification<'_> {
         let handed_over = self.state.batch.handoff.as_ref().zip(task.spec.assignment.as_deref());
         let root = handed_over.map_or(self.layout.root(), |(handoff, _)| Path::new(&handoff.workspace));
         found.findings = still_there(&RealDisk::default(), root, claim);
+        let seen = then.iter().flat_map(|then| then.verdict.about(About::Declared));
+        found
+            .findings
+            .extend(seen.map(|seen| declared_now(root, seen, self.is_deleted_by_another(ix, seen))));
         let criteria = match handed_over {
             Some((handoff, assignment)) => {
                 found.findings.extend(self.outputs(handoff, assignment)?);
@@ -169,26 +220,50 @@ impl Verification<'_> {
             let scope = Scope::new(&[PathBuf::from(&output.path)], &[])?;
             let now = scan(&scope)?;
             let place = scope.roots().first();
-            findings.extend(place.map(|place| outputs::output(&output.name, place, &now.manifest)));
+            findings.extend(place.map(|place| outputs::presence(&output.name, place, &now.manifest)));
         }
         let workspace = WorkspacePaths::new(&handoff.workspace);
         let aside = handed::aside(&workspace);
         let ground = Ground { workspace: workspace.root(), aside: &aside };
-        let artifacts = outputs::artifacts(ground, &assignment.required_artifacts);
-        findings.extend(
-            artifacts.unwrap_or_else(|why| vec![Finding::new("artifacts", Grade::Observed, false, why)]),
-        );
+        match outputs::artifacts(ground, &assignment.required_artifacts, None) {
+            Ok(artifacts) => findings.extend(artifacts.into_iter().map(|(finding, _)| finding)),
+            Err(why) => findings.push(Finding::new("artifacts", Grade::Observed, false, why)),
+        }
         Ok(findings)
     }
 
-    fn changed_since(&self) -> Result<Option<Vec<String>>, NoWayBack> {
+    fn changed_since(&self) -> Result<Option<Vec<Changed>>, NoWayBack> {
         let Some(handoff) = &self.state.batch.handoff else { return Ok(None) };
         let Some(left) = left_by(self.paths)? else { return Ok(None) };
         let scope = work::trees(self.layout, handoff, self.state)?;
         let now: Scan = scan(&scope)?;
-        let changed = difference(&left, &now.manifest);
-        Ok(Some(changed.iter().take(CHANGES_LISTED_MAX).map(|change| format!("/{}", change.path)).collect()))
+        Ok(Some(difference(&left, &now.manifest)))
     }
+}
+
+fn shown(change: &Changed) -> String {
+    format!("/{}", change.path)
+}
+
+/// Whether nothing was there that could be missed.
+fn is_added(change: &Changed) -> bool {
+    let is_directory = |entry: &Option<Entry>| matches!(entry, Some(Entry::Directory { .. }));
+    change.before.is_none() || is_directory(&change.before) && is_directory(&change.after)
+}
+
+/// A declared place now: what was made there must be there, and what was deleted must not.
+fn declared_now(root: &Path, seen: &Finding, is_deleted_later: bool) -> Finding {
+    let is_there = verify::declared::stands(&RealDisk::default(), root, &seen.subject);
+    let (met, saw) = match (seen.change, is_there) {
+        (Some(Change::Deleted), false) => (true, "is gone, as it was to be"),
+        (Some(Change::Deleted), true) => (false, "was deleted, and exists again"),
+        (_, true) => (true, "exists"),
+        // Nobody claimed more of it then.
+        (Some(change), false) if !change.is_done() => (true, "was not made then either"),
+        (_, false) if is_deleted_later => (true, "is gone, as another task was to delete it"),
+        (_, false) => (false, "does not exist any more"),
+    };
+    Finding { met, saw: saw.to_owned(), ..seen.clone() }
 }
 
 fn has_succeeded(task: &TaskState) -> bool {

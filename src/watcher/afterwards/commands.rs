@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::agent::runners::{Runners, Standing};
+use crate::agent::runners::{Ours, Runners, Standing};
 use crate::bus::disk::BusError;
 use crate::bus::layout::{AttemptPaths, BatchPaths};
 use crate::bus::{self, Content, Disk, Layout, Readers, RealDisk, platform};
@@ -44,53 +44,9 @@ impl Commands<'_> {
         task: &TaskState,
         criteria: &[Criterion],
     ) -> Result<Option<Vec<Finding>>, BusError> {
-        let disk = RealDisk::default();
         let folder = AttemptPaths::at(self.folder.join(task.spec.key.as_str()));
         let order = self.order(paths, state, task, criteria, &folder);
-        disk.make_dirs(folder.dir()).map_err(BusError::of("make", folder.dir()))?;
-        let mut bytes = serde_json::to_vec(&order).expect("an order has only string keys");
-        bytes.push(b'\n');
-        disk.prepare_for(Readers::UserAlone, &folder.order(), &bytes)
-            .map_err(BusError::of("write", &folder.order()))?;
-        let none = |why: &str| Some(criteria.iter().map(|criterion| not_run(criterion, why)).collect());
-        if let Err(why) = self.runners.launch(PROCESS, &order, &folder) {
-            return Ok(none(&why));
-        }
-        if !self.wait_for(&folder) {
-            self.runners.force(&folder);
-            return Ok(None);
-        }
-        let path = folder.inspected();
-        let content = disk.read(&path, INSPECTED_BYTES_MAX).map_err(BusError::of("read", &path))?;
-        let found: Option<Inspected> = match content {
-            Content::Bytes { bytes, .. } => serde_json::from_slice(&bytes).ok(),
-            _ => None,
-        };
-        let found = found.unwrap_or_default().findings;
-        let of = |criterion: &Criterion| {
-            let own = |one: &&Finding| one.about == About::Criterion && one.subject == criterion.name;
-            let missing = || not_run(criterion, "its runner ended before it");
-            found.iter().find(own).cloned().unwrap_or_else(missing)
-        };
-        Ok(Some(criteria.iter().map(of).collect()))
-    }
-
-    /// Whether the runner came to its end.
-    fn wait_for(&self, folder: &AttemptPaths) -> bool {
-        let began_ms = platform::monotonic_ms();
-        loop {
-            let is_begun = match self.runners.standing(folder) {
-                Standing::Starting | Standing::Alive => true,
-                Standing::NotBegun => false,
-                Standing::Gone { .. } | Standing::Orphans { .. } | Standing::Unknown { .. } => return true,
-            };
-            let is_late = !is_begun && platform::monotonic_ms() - began_ms > BEGIN_MS;
-            if is_late || (self.is_enough)() {
-                return is_late;
-            }
-            self.runners.reap();
-            platform::pause_ms(LOOK_MS);
-        }
+        run_checks(self.runners, self.is_enough, &order, &folder, criteria)
     }
 
     /// What the attempt's runner was told, with nothing to do but the checks.
@@ -124,6 +80,7 @@ impl Commands<'_> {
                 spec: folder.spec(),
                 heartbeat: folder.heartbeat(),
                 result: folder.result(),
+                plain_result: None,
                 exit: folder.exit(),
             },
             timeout: task.spec.limits.timeout,
@@ -131,18 +88,73 @@ impl Commands<'_> {
             beat_every: Seconds(10.0),
             limits,
             echo: false,
-            inspection: Some(Box::new(Inspection {
-                workspace: workspace.to_owned(),
-                objects: folder.dir().join("objects"),
-                checkpoint: None,
-                mirrors: None,
-                outputs: Vec::new(),
-                aside: Vec::new(),
-                artifacts: Vec::new(),
-                required_artifacts: Vec::new(),
-                criteria: criteria.to_vec(),
-            })),
+            declared: None,
+            inspection: Some(Box::new(Inspection::of_checks(
+                workspace.to_owned(),
+                folder.dir().join("objects"),
+                criteria.to_vec(),
+            ))),
         }
+    }
+}
+
+/// Has a runner do what the order says, and reads what it found: one finding for each criterion. `None` if it was to
+/// leave off.
+pub(in crate::watcher) fn run_checks(
+    runners: &dyn Runners,
+    is_enough: &dyn Fn() -> bool,
+    order: &Order,
+    folder: &AttemptPaths,
+    criteria: &[Criterion],
+) -> Result<Option<Vec<Finding>>, BusError> {
+    let disk = RealDisk::default();
+    disk.make_dirs(folder.dir()).map_err(BusError::of("make", folder.dir()))?;
+    let mut bytes = serde_json::to_vec(&order).expect("an order has only string keys");
+    bytes.push(b'\n');
+    disk.prepare_for(Readers::UserAlone, &folder.order(), &bytes)
+        .map_err(BusError::of("write", &folder.order()))?;
+    let none = |why: &str| Some(criteria.iter().map(|criterion| not_run(criterion, why)).collect());
+    if let Err(why) = runners.launch(PROCESS, order, folder) {
+        return Ok(none(&why));
+    }
+    let ours = Ours { mark: order.mark.clone(), known: None, paths: folder.clone() };
+    if !wait_for(runners, is_enough, &ours) {
+        runners.force(&ours);
+        return Ok(None);
+    }
+    let path = folder.inspected();
+    let content = disk.read(&path, INSPECTED_BYTES_MAX).map_err(BusError::of("read", &path))?;
+    let found: Option<Inspected> = match content {
+        Content::Bytes { bytes, .. } => serde_json::from_slice(&bytes).ok(),
+        _ => None,
+    };
+    let found = found.unwrap_or_default().findings;
+    let of = |criterion: &Criterion| {
+        let own = |one: &&Finding| one.about == About::Criterion && one.subject == criterion.name;
+        let missing = || not_run(criterion, "its runner ended before it");
+        found.iter().find(own).cloned().unwrap_or_else(missing)
+    };
+    Ok(Some(criteria.iter().map(of).collect()))
+}
+
+/// Whether the runner came to its end.
+fn wait_for(runners: &dyn Runners, is_enough: &dyn Fn() -> bool, ours: &Ours) -> bool {
+    let began_ms = platform::monotonic_ms();
+    loop {
+        let is_begun = match runners.standing(ours) {
+            Standing::Starting | Standing::Alive => true,
+            Standing::NotBegun => false,
+            Standing::Gone { .. }
+            | Standing::Orphans { .. }
+            | Standing::Replaced
+            | Standing::Unknown { .. } => return true,
+        };
+        let is_late = !is_begun && platform::monotonic_ms() - began_ms > BEGIN_MS;
+        if is_late || is_enough() {
+            return is_late;
+        }
+        runners.reap();
+        platform::pause_ms(LOOK_MS);
     }
 }
 
@@ -154,7 +166,7 @@ fn order_of(attempt: &AttemptPaths) -> Option<Order> {
 }
 
 /// What marks the processes of this verification, and of no other.
-fn mark_of(folder: &AttemptPaths) -> String {
+pub(in crate::watcher) fn mark_of(folder: &AttemptPaths) -> String {
     let named = bus::sha256(folder.dir().to_string_lossy().as_bytes());
     named.chars().filter(char::is_ascii_hexdigit).take(24).collect()
 }

@@ -3,6 +3,7 @@
 //! Nothing here belongs to the loop, and nothing is decided or journaled: what was decided then stands.
 
 mod again;
+mod authors;
 mod commands;
 mod undone;
 mod way_back;
@@ -14,7 +15,9 @@ use crate::model::tree::Manifest;
 use crate::watcher::work::{AFTER, AFTER_BYTES_MAX};
 
 pub use again::{Again, TaskAgain, Verification};
+pub use authors::{Answers, Authors};
 pub use commands::Commands;
+pub(super) use commands::{mark_of, run_checks};
 pub use undone::{note_undone, tell_client, undone_at};
 pub use way_back::{NoWayBack, begun_way_back, checkpoint_of, way_back};
 

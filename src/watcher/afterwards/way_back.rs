@@ -1,17 +1,18 @@
-//! The way back to before a handed-over batch: its checkpoint, and what has to be done unless somebody's later work
-//! stands in the way.
+//! The way back to before a handed-over batch: its checkpoint, and what has to be done as far as it is known whose
+//! changes those are, or the caller has said so.
 
 use std::path::{Path, PathBuf};
 
+use super::authors::Authors;
 use super::left_by;
 use crate::bus::disk::BusError;
 use crate::bus::layout::BatchPaths;
 use crate::model::handoff::{Handoff, Prepared};
-use crate::model::tree::{Manifest, TreePath};
+use crate::model::tree::TreePath;
 use crate::model::workspace::WorkspacePaths;
 use crate::model::{Batch, BatchId};
 use crate::work_tree::checkpoint::CheckpointError;
-use crate::work_tree::undo::{self, Later, UndoError, UndoPlan};
+use crate::work_tree::undo::{self, UndoError, UndoPlan, Word};
 use crate::work_tree::{Checkpoint, absolute, scan};
 
 /// Why nothing can be put back.
@@ -62,11 +63,12 @@ pub fn checkpoint_of(
 pub fn begun_way_back(
     dir: &Path,
     paths: &BatchPaths,
-    checkpoint: &Checkpoint,
+    authors: &Authors,
 ) -> Result<Option<UndoPlan>, NoWayBack> {
     let Some(begun) = undo::begun(dir)? else { return Ok(None) };
-    let after = left_or_before(paths, checkpoint)?;
-    Ok((!begun.is_nothing() && begun.fits(&after)).then_some(begun))
+    let after = left_by(paths)?.unwrap_or_default();
+    let is_taken = |path: &TreePath| authors.word(path) == Word::Take;
+    Ok((!begun.is_nothing() && begun.fits(&after, &is_taken)).then_some(begun))
 }
 
 /// What has to be done.
@@ -74,6 +76,7 @@ pub fn way_back(
     paths: &BatchPaths,
     handoff: &Handoff,
     checkpoint: &Checkpoint,
+    authors: &Authors,
 ) -> Result<UndoPlan, NoWayBack> {
     let root = Path::new(&handoff.workspace);
     // Scanned paths have no links in them.
@@ -83,12 +86,8 @@ pub fn way_back(
     let is_put_aside =
         |path: &TreePath| absolute(path).ancestors().any(|outer| workspace.is_put_aside(outer));
     now.manifest.retain(|path, _| !is_put_aside(path));
-    let after = left_or_before(paths, checkpoint)?;
-    Ok(undo::plan(checkpoint, &after, &now, Later::Refuse).map_err(UndoError::from)?)
-}
-
-/// How the batch left the trees. One that ended before its end could be looked at has changed nothing for certain:
-/// then whatever there is may be somebody's.
-fn left_or_before(paths: &BatchPaths, checkpoint: &Checkpoint) -> Result<Manifest, NoWayBack> {
-    Ok(left_by(paths)?.unwrap_or_else(|| checkpoint.entries.clone()))
+    // A batch that ended before its end could be looked at has left nothing for certain: everything is asked about.
+    let after = left_by(paths)?;
+    let word = |path: &TreePath| authors.word(path);
+    Ok(undo::plan(checkpoint, after.as_ref(), &now, &word).map_err(UndoError::from)?)
 }

@@ -8,11 +8,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use super::merge::Part;
+use super::part::Part;
 use crate::merge::{Contribution, is_graph_name};
 use crate::model::handoff::MergeKind;
 use crate::model::inspected::Change;
-use crate::model::placement::source_of;
 use crate::model::tree::{Entry, TreePath};
 
 /// What decides which files meet.
@@ -71,10 +70,13 @@ impl Meetings<'_> {
         let met = self.by_place(contributions);
         for (by, contribution) in contributions.iter_mut().enumerate() {
             let who = contribution.who.clone();
+            // A copy of what was given is brought as it was found, too.
+            let untouched = &mut contribution.untouched;
             contribution.changes.retain_mut(|change| {
                 if !is_untouched(change) {
                     return true;
                 }
+                untouched.insert(change.path.clone());
                 let others = Others { all: &met[&self.place(&change.path)], by };
                 if others.changed(&self.source(&who, &change.path)) {
                     return false;
@@ -111,8 +113,7 @@ impl Meetings<'_> {
     /// The file in which an agent made what goes to this place.
     fn source(&self, who: &str, path: &TreePath) -> PathBuf {
         let part = self.parts.iter().find(|part| part.agent == who);
-        let declared = part.and_then(|part| source_of(&part.sources, path));
-        declared.unwrap_or_else(|| path.below(self.workspace))
+        part.map_or_else(|| path.below(self.workspace), |part| part.source(path, self.workspace))
     }
 }
 

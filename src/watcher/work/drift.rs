@@ -1,11 +1,11 @@
 //! What was changed in the trees though nobody declares it, and by whom, as far as that can be told.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use crate::model::handoff::{UndeclaredChange, UndeclaredChanges};
 use crate::model::state::TaskState;
-use crate::model::tree::{Manifest, TreePath};
+use crate::model::tree::{Entry, Manifest, TreePath};
 use crate::model::{TaskKey, WallTime};
 use crate::verify::outputs;
 use crate::work_tree::{Changed, Scan, Scope, absolute, difference};
@@ -64,7 +64,7 @@ impl Drift {
             .iter()
             .filter_map(|declared| Some((resolved(&declared.path)?, declared.by.as_ref())))
             .collect();
-        let made: Vec<TreePath> = self.made.iter().filter_map(resolved).collect();
+        let made: Vec<TreePath> = self.made.iter().filter_map(|made| resolved(made)).collect();
         let workspace = resolved(&self.workspace);
         let mut undeclared: Vec<(Changed, Option<&TaskKey>)> = Vec::new();
         let mut folders_made_for: BTreeSet<TreePath> = BTreeSet::new();
@@ -79,12 +79,23 @@ impl Drift {
             }
         }
         undeclared.retain(|(change, _)| !folders_made_for.contains(&change.path));
-        let listed = undeclared.iter().take(LISTED_MAX).map(|(change, by)| UndeclaredChange {
+        let wiped = wiped(&undeclared, before, &after.manifest);
+        let is_in_wiped = |path: &TreePath| wiped.keys().any(|dir| path == dir || path.is_below(dir));
+        let all = wiped.iter().map(|(dir, (files, by))| UndeclaredChange {
+            path: absolute(dir).to_string_lossy().into_owned(),
+            task: by.cloned(),
+            wiped: Some(*files),
+        });
+        let rest = undeclared.iter().filter(|(change, _)| !is_in_wiped(&change.path));
+        let all = all.chain(rest.map(|(change, by)| UndeclaredChange {
             path: absolute(&change.path).to_string_lossy().into_owned(),
             task: by.cloned(),
-        });
-        let more = undeclared.len().saturating_sub(LISTED_MAX) as u64;
-        UndeclaredChanges { listed: listed.collect(), more }
+            wiped: None,
+        }));
+        let mut listed: Vec<UndeclaredChange> = all.collect();
+        let more = listed.len().saturating_sub(LISTED_MAX) as u64;
+        listed.truncate(LISTED_MAX);
+        UndeclaredChanges { listed, more }
     }
 
     fn fits_a_pattern(&self, path: &TreePath, workspace: Option<&TreePath>) -> bool {
@@ -107,6 +118,33 @@ impl Drift {
     }
 }
 
+/// Directories that held files and hold none any more, the outermost of each, with how many files and whose it was.
+fn wiped<'a>(
+    undeclared: &[(Changed, Option<&'a TaskKey>)],
+    before: &Manifest,
+    after: &Manifest,
+) -> BTreeMap<TreePath, (u64, Option<&'a TaskKey>)> {
+    let is_file = |entry: &Entry| !matches!(entry, Entry::Directory { .. });
+    let above = |path: &TreePath| std::iter::successors(path.parent(), TreePath::parent);
+    let files = after.iter().filter(|(_, entry)| is_file(entry));
+    let filled: BTreeSet<TreePath> = files.flat_map(|(path, _)| above(path)).collect();
+    let mut wiped: BTreeMap<TreePath, (u64, Option<&TaskKey>)> = BTreeMap::new();
+    let gone = undeclared.iter().filter(|(change, _)| change.after.is_none());
+    for (change, by) in gone.filter(|(change, _)| change.before.as_ref().is_some_and(is_file)) {
+        let was_directory = |dir: &TreePath| {
+            matches!(before.get(dir), Some(Entry::Directory { .. })) && !filled.contains(dir)
+        };
+        if let Some(outermost) = above(&change.path).take_while(was_directory).last() {
+            let (files, whose) = wiped.entry(outermost).or_insert((0, *by));
+            *files += 1;
+            if whose != by {
+                *whose = None;
+            }
+        }
+    }
+    wiped
+}
+
 /// Whether somebody declares the path: whoever wrote it last, where that is known, else anybody.
 fn may_change(path: &TreePath, by: Option<&TaskKey>, declared: &[(TreePath, Option<&TaskKey>)]) -> bool {
     declared.iter().any(|(root, declarer)| {
@@ -117,8 +155,8 @@ fn may_change(path: &TreePath, by: Option<&TaskKey>, declared: &[(TreePath, Opti
     })
 }
 
-fn resolved(path: &PathBuf) -> Option<TreePath> {
-    Scope::new(std::slice::from_ref(path), &[]).ok()?.roots().first().cloned()
+pub(super) fn resolved(path: &Path) -> Option<TreePath> {
+    Scope::new(&[path.to_owned()], &[]).ok()?.roots().first().cloned()
 }
 
 fn written_at(change: &Changed) -> Option<i64> {

@@ -6,8 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use std::path::Path;
+
 use super::likeness::is_made_from;
-use super::merge::Part;
+use super::part::Part;
 use crate::merge::{Contribution, MERGED_BYTES_MAX};
 use crate::model::inspected::Change;
 use crate::model::tree::{Digest, Entry, Manifest, TreePath};
@@ -144,6 +146,33 @@ impl Gifts<'_> {
         gone.into_iter().map(|(path, base)| Change { path, base: Some(base), theirs: None }).collect()
     }
 
+    /// What an agent says that it deleted is gone from its copy of what it was given. That the agent can say; that a
+    /// file is not there says nothing.
+    pub(super) fn deleted(&self, contributions: &mut [Contribution]) {
+        for part in self.parts.iter().filter(|part| part.has_succeeded) {
+            let Some(index) = contributions.iter().position(|one| one.who == part.agent) else { continue };
+            let mut gone: BTreeMap<TreePath, Entry> = BTreeMap::new();
+            for given in &part.given {
+                for (path, entry) in self.files_of(given, contributions) {
+                    let Some(rest) = path.rest_below(&given.place) else { continue };
+                    let given_at = match &given.from {
+                        Giver::Client(tree) => Some(tree.join(&rest).below(Path::new("/"))),
+                        Giver::Agent(_) => None,
+                    };
+                    if part.says_deleted(&path, &rest, given_at.as_deref()) {
+                        gone.entry(path).or_insert(entry);
+                    }
+                }
+            }
+            let own = &mut contributions[index];
+            let told: HashSet<TreePath> = own.changes.iter().map(|change| change.path.clone()).collect();
+            let gone = gone.into_iter().filter(|(path, _)| !told.contains(path));
+            own.changes.extend(
+                gone.map(|(path, base)| Change { path, base: Some(base), theirs: None }).collect::<Vec<_>>(),
+            );
+        }
+    }
+
     /// Notes what copies lack of what was given, and tells it. Whether it was deleted or only not copied nobody can
     /// tell.
     pub(super) fn missing(&self, contributions: &mut [Contribution]) -> Vec<String> {
@@ -174,7 +203,7 @@ impl Gifts<'_> {
                 lacks.extend(missing.into_iter().cloned());
                 told.push(format!(
                     "{}: its copy of what it was given lacks {listed}; nobody can tell whether it was deleted, so \
-                     whatever others have of it stays",
+                     whatever others have of it stays; an agent that deletes something names it in files_deleted",
                     part.agent
                 ));
             }

@@ -4,7 +4,9 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
+use super::shop::LeftOff;
 use crate::bus::{Content, Disk, RealDisk};
 use crate::merge;
 use crate::model::tree::{Digest, Entry, Manifest, TreePath};
@@ -15,6 +17,7 @@ use crate::work_tree::{Checkpoint, Contents, Store};
 pub(super) struct Kept<'s> {
     store: &'s Store<'s>,
     checkpoint: PathBuf,
+    left_off: &'s LeftOff,
     /// Opened when something is wanted of it: its manifest is large where the trees are.
     archive: OnceCell<Option<Archive>>,
     /// Where the client's own files are, which may still be as agents were given them.
@@ -22,8 +25,20 @@ pub(super) struct Kept<'s> {
 }
 
 impl<'s> Kept<'s> {
-    pub(super) fn of(store: &'s Store<'s>, checkpoint: PathBuf) -> Self {
-        Kept { store, checkpoint, archive: OnceCell::new(), originals: OnceCell::new() }
+    pub(super) fn of(store: &'s Store<'s>, checkpoint: PathBuf, left_off: &'s LeftOff) -> Self {
+        Kept { store, checkpoint, left_off, archive: OnceCell::new(), originals: OnceCell::new() }
+    }
+
+    pub(super) fn left_off(&self) -> &LeftOff {
+        self.left_off
+    }
+
+    /// A merge that nobody waits for any more ends at the next content that it wants.
+    fn check_that_it_is_wanted(&self) -> io::Result<()> {
+        match self.left_off.load(Ordering::Relaxed) {
+            true => Err(io::Error::other("nobody waits for this merge any more")),
+            false => Ok(()),
+        }
     }
 
     /// Where there is no checkpoint, what agents were given may still stand where it stood.
@@ -53,6 +68,7 @@ impl<'s> Kept<'s> {
 
 impl Contents for Kept<'_> {
     fn read(&self, digest: &Digest) -> io::Result<Vec<u8>> {
+        self.check_that_it_is_wanted()?;
         let is_absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
         match self.store.read(digest) {
             Err(error) if is_absent(&error) => {
@@ -66,6 +82,7 @@ impl Contents for Kept<'_> {
     }
 
     fn copy_to(&self, digest: &Digest, out: &mut dyn io::Write) -> io::Result<()> {
+        self.check_that_it_is_wanted()?;
         match self.store.holds(digest) {
             true => self.store.copy_to(digest, out),
             false => out.write_all(&self.read(digest)?),

@@ -24,7 +24,12 @@ fn keeps_half(given: &Digest, theirs: &Digest, contents: &dyn Contents) -> bool 
     let (Ok(given), Ok(theirs)) = (contents.read(given), contents.read(theirs)) else {
         return false;
     };
-    !lines::is_binary(&given) && !lines::is_binary(&theirs) && kept_bytes(&given, &theirs) * 2 >= given.len()
+    !lines::is_binary(&given) && !lines::is_binary(&theirs) && keeps_half_of(&given, &theirs)
+}
+
+/// Whether at least half of the first text is still in the second.
+pub(super) fn keeps_half_of(first: &[u8], second: &[u8]) -> bool {
+    second.starts_with(first) || kept_bytes(first, second) * 2 >= first.len()
 }
 
 /// How many bytes of the first text's lines are in the second too, each as often as it stands there.

@@ -3,99 +3,41 @@
 //!
 //! Nothing of it is decided here: policy came with the request, choices with a person's wish.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
-use super::bases::Meetings;
 use super::drift::Drift;
-use super::given::{Gifts, Given, Giver};
 use super::kept::Kept;
-use super::{Fault, Report};
+use super::part::Part;
+use super::shop::LeftOff;
+use super::side_by_side::{Ground, SideBySide};
+use super::verifying::Verifying;
+use super::versions::Versions;
+use super::{Fault, Report, witness};
 use crate::bus::disk::BusError;
 use crate::bus::{self, Content, Disk, Durability, RealDisk};
 use crate::merge::tree_disk::RealTreeDisk;
 use crate::merge::{self, Conflicted, Contribution, Merge, MergeError, Occasion, Planned};
+use crate::model::Finding;
 use crate::model::handoff::{
     Choices, ConflictBrief, Dialect, MergeKind, MergeOutcome, MergeStatus, MergeStrategy, Prepared,
     UndeclaredChanges,
 };
-use crate::model::inspected::{Change, Inspected};
-use crate::model::tree::{Manifest, TreePath};
+use crate::model::inspected::Inspected;
+use crate::model::tree::TreePath;
 use crate::model::workspace::{CHECKPOINT_ARCHIVE, WorkspacePaths};
-use crate::model::{Finding, TaskKey, WallTime};
 use crate::work_tree::{Checkpoint, Hand, Scan, Scope, Store, rescan};
 
 /// Most conflicts that are journaled; the conflict report has all of them.
 const CONFLICTS_LISTED_MAX: usize = 200;
 /// Most warnings that are journaled.
 const WARNINGS_LISTED_MAX: usize = 100;
-/// A runner's finding: a line for each file of the outputs.
-const INSPECTED_BYTES_MAX: u64 = 256 << 20;
 /// A receipt or a conflict report: likewise.
 const PAPER_BYTES_MAX: u64 = 256 << 20;
-/// Most paths whose author nobody knows that are told.
-const UNATTRIBUTABLE_LISTED_MAX: usize = 20;
+const LEFT_OFF: &str =
+    "the batch was cancelled or ran out of time during the merge; the outputs stay where they are";
 const GRAPH_NAME: &str = "integrated.ctxp";
-
-/// One agent's part.
-#[derive(Debug)]
-pub(super) struct Part {
-    pub(super) task: TaskKey,
-    pub(super) agent: String,
-    /// What it was given, and may have gone on with.
-    pub(super) given: Vec<Given>,
-    /// Its declared outputs: the place of each in the merged tree, and where it lies.
-    pub(super) sources: Vec<(TreePath, PathBuf)>,
-    /// What its runner found, where one did.
-    pub(super) inspected: Option<PathBuf>,
-    /// The hash of that, as its exit was journaled.
-    pub(super) inspected_sha256: Option<String>,
-    pub(super) has_succeeded: bool,
-    /// When its attempts ran.
-    pub(super) ran: Vec<(WallTime, WallTime)>,
-}
-
-impl Part {
-    fn ran_beside(&self, other: &Part) -> bool {
-        let meet = |one: &(WallTime, WallTime), two: &(WallTime, WallTime)| one.0 < two.1 && two.0 < one.1;
-        self.ran.iter().any(|one| other.ran.iter().any(|two| meet(one, two)))
-    }
-
-    /// Everything that it made, or left in its outputs, without regard to others.
-    fn alone(&self, inspected: &Inspected) -> Contribution {
-        let mut changes = inspected.changes.clone();
-        let is_declared =
-            |path: &TreePath| self.sources.iter().any(|(place, _)| path == place || path.is_below(place));
-        for change in changes.iter_mut().filter(|change| change.base == change.theirs) {
-            // Of one that failed, nobody can say that what stood there before is its work.
-            if self.has_succeeded && is_declared(&change.path) {
-                change.base = None;
-            }
-        }
-        let (who, untouched) = (self.agent.clone(), BTreeSet::new());
-        Contribution { who, depends_on: Vec::new(), changes, untouched, lacks: BTreeSet::new() }
-    }
-
-    fn read(&self) -> Result<Option<Inspected>, Fault> {
-        let Some(path) = &self.inspected else { return Ok(None) };
-        let content = RealDisk::default().read(path, INSPECTED_BYTES_MAX);
-        match content.map_err(BusError::of("read", path))? {
-            Content::Bytes { bytes, .. } if !self.is_as_journaled(&bytes) => {
-                Err(format!("{} was changed after its attempt had ended", path.display()).into())
-            }
-            Content::Bytes { bytes, .. } => {
-                let read = serde_json::from_slice(&bytes).map(Some);
-                Ok(read.map_err(|error| format!("{}: {error}", path.display()))?)
-            }
-            _ if self.has_succeeded => Err(format!("{} is gone", path.display()).into()),
-            _ => Ok(None),
-        }
-    }
-
-    fn is_as_journaled(&self, bytes: &[u8]) -> bool {
-        self.inspected_sha256.as_ref().is_some_and(|journaled| *journaled == bus::sha256(bytes))
-    }
-}
 
 /// Everything that a round of merging needs to know.
 #[derive(Debug)]
@@ -107,6 +49,8 @@ pub(super) struct Merging {
     pub(super) objects: PathBuf,
     pub(super) strategy: MergeStrategy,
     pub(super) choices: Choices,
+    /// What is run in the merged tree before it is published.
+    pub(super) verifying: Option<Verifying>,
     /// In topological order.
     pub(super) parts: Vec<Part>,
     /// Why nothing may be merged.
@@ -119,14 +63,24 @@ pub(super) struct Merging {
     /// The trees before the first agent, and where the look at the end is kept.
     pub(super) before: PathBuf,
     pub(super) after: PathBuf,
+    /// Where it is noted what was written over while several agents ran.
+    pub(super) overwritten: PathBuf,
     /// What was journaled of the checkpoint.
     pub(super) prepared: Option<Prepared>,
 }
 
 impl Merging {
-    pub(super) fn carry_out(&self) -> Report {
-        let mut outcome = Fault::outlasted(|| self.try_merge()).unwrap_or_else(|fault| failure(&fault.why));
-        outcome.checks.clone_from(&self.checks);
+    pub(super) fn carry_out(&self, left_off: &LeftOff) -> Report {
+        let is_left_off = || left_off.load(Ordering::Relaxed);
+        let merged = Fault::outlasted(|| {
+            let merged = self.try_merge(left_off);
+            merged.map_err(|fault| Fault { is_passing: fault.is_passing && !is_left_off(), ..fault })
+        });
+        let mut outcome = match merged {
+            Err(_) if is_left_off() => MergeOutcome::without_result(MergeStatus::Skipped, LEFT_OFF),
+            merged => merged.unwrap_or_else(|fault| failure(&fault.why)),
+        };
+        outcome.checks.extend(self.checks.iter().cloned());
         if outcome.receipt_sha256.is_none() {
             // It accounts for a tree that does not stand, or for an earlier round.
             self.remove_own(&self.workspace.receipt());
@@ -164,20 +118,22 @@ impl Merging {
         what.map(|what| format!("the checkpoint is damaged, so that this batch cannot be undone: {what}"))
     }
 
-    fn try_merge(&self) -> Result<MergeOutcome, Fault> {
+    fn try_merge(&self, left_off: &LeftOff) -> Result<MergeOutcome, Fault> {
         let store = Store::open(&self.objects, Hand::free())?;
-        let contents = Kept::of(&store, self.workspace.checkpoint());
+        let contents = Kept::of(&store, self.workspace.checkpoint(), left_off);
         let inspected = self.inspected()?;
         if self.dialect == Dialect::Assignments {
             self.keep_artifacts(&inspected, &contents)?;
         }
+        let shared = match self.dialect {
+            Dialect::Assignments => self.side_by_side(&inspected, &contents),
+            Dialect::ExecutionRequest => SideBySide::default(),
+        };
         let mut outcome = match &self.not_merged {
             Some(why) => MergeOutcome::without_result(MergeStatus::Skipped, why),
-            None => self.merge(&inspected, &contents)?,
+            None => self.merge(&inspected, &shared, &contents)?,
         };
-        if self.dialect == Dialect::Assignments {
-            outcome.warnings.extend(self.unattributable(&inspected));
-        }
+        outcome.warnings.extend(shared.told());
         for (part, inspected) in self.parts.iter().zip(&inspected) {
             let left_out = inspected.iter().flat_map(|inspected| &inspected.left_out);
             outcome.warnings.extend(left_out.map(|told| format!("{}: {told}", part.agent)));
@@ -185,28 +141,13 @@ impl Merging {
         Ok(outcome)
     }
 
-    /// Tasks that work in one directory at the same time are told apart by time alone: of what changed while several
-    /// ran, nobody can say whose it is, and what one of them wrote over is not known.
-    fn unattributable(&self, inspected: &[Option<Inspected>]) -> Vec<String> {
-        let mut by_path: BTreeMap<&TreePath, Vec<&Part>> = BTreeMap::new();
-        for (part, inspected) in self.parts.iter().zip(inspected) {
-            let changes = inspected.iter().flat_map(|inspected| &inspected.changes);
-            for change in changes.filter(|change| change.base != change.theirs) {
-                by_path.entry(&change.path).or_default().push(part);
-            }
-        }
-        let met = |parts: &[&Part]| {
-            parts
-                .iter()
-                .enumerate()
-                .any(|(at, one)| parts[at + 1..].iter().any(|other| one.ran_beside(other)))
-        };
-        let shared = by_path.into_iter().filter(|(_, parts)| met(parts));
-        let told = shared.map(|(path, parts)| {
-            let agents: Vec<&str> = parts.iter().map(|part| part.agent.as_str()).collect();
-            format!("{path} changed while {} ran side by side; nobody can tell by whom", agents.join(" and "))
-        });
-        told.take(UNATTRIBUTABLE_LISTED_MAX).collect()
+    fn side_by_side(&self, inspected: &[Option<Inspected>], contents: &Kept<'_>) -> SideBySide {
+        let overwritten = witness::read(&self.overwritten);
+        SideBySide::of(
+            &self.parts,
+            inspected,
+            Ground { workspace: self.workspace.root(), overwritten, contents },
+        )
     }
 
     /// What each runner found, part by part.
@@ -232,62 +173,127 @@ impl Merging {
         Ok(())
     }
 
-    fn merge(&self, inspected: &[Option<Inspected>], contents: &Kept<'_>) -> Result<MergeOutcome, Fault> {
-        let parts = self.parts.iter().zip(inspected).filter(|(part, _)| part.has_succeeded);
-        let mut contributions: Vec<Contribution> = parts
-            .map(|(part, inspected)| Contribution {
-                who: part.agent.clone(),
-                // Whose work it had seen is said path by path, by the base of each change.
-                depends_on: Vec::new(),
-                changes: inspected.as_ref().map(|found| found.changes.clone()).unwrap_or_default(),
-                untouched: BTreeSet::new(),
-                lacks: BTreeSet::new(),
-            })
-            .collect();
-        let mut warnings = self.without_failed(inspected, &mut contributions, contents)?;
-        let (parts, workspace) = (&self.parts, self.workspace.root());
-        let meetings = Meetings { parts, workspace, kind: self.strategy.kind };
-        meetings.forget_own_past(&mut contributions);
-        let before = self.given_trees()?;
-        contents.look_also_at(&before);
-        let gifts = Gifts { parts, before: &before, contents };
-        gifts.as_bases(&mut contributions);
-        gifts.renamed(&mut contributions);
-        warnings.extend(gifts.missing(&mut contributions));
-        meetings.bring_untouched(&mut contributions);
+    fn merge(
+        &self,
+        inspected: &[Option<Inspected>],
+        shared: &SideBySide,
+        contents: &Kept<'_>,
+    ) -> Result<MergeOutcome, Fault> {
+        let (contributions, mut warnings) = self.contributions(inspected, shared, contents)?;
         let (planned, refused) = self.plan(&contributions, self.choices.clone(), contents)?;
         let mut outcome = match planned {
-            Planned::Ready(merge) => self.publish(&merge, contents),
-            Planned::Conflicted(conflicted) => {
-                let mut outcome = self.tell_conflicts(&conflicted)?;
+            Planned::Ready(merge) => {
+                let checks: Vec<Finding> = self.verified(&merge, contents)?.into_iter().collect();
+                match checks.iter().find(|check| !check.met) {
+                    None => {
+                        let settled = self.settled(&contributions, contents)?;
+                        self.versions(shared, contents).remove()?;
+                        MergeOutcome { settled, checks, ..self.publish(&merge, contents)? }
+                    }
+                    Some(unmet) => {
+                        let why = format!("the merged tree does not pass: {unmet}");
+                        let again = self.to_decide_again(&contributions, &[], contents)?;
+                        let versions = self.versions(shared, contents);
+                        let outcome = self.not_good(why, again, merge.receipt(), &versions)?;
+                        MergeOutcome { checks, ..outcome }
+                    }
+                }
+            }
+            Planned::Conflicted(mut conflicted) => {
+                let mut outcome = self.tell_conflicts(&mut conflicted, &self.versions(shared, contents))?;
                 outcome.warnings.extend(refused.iter().map(|why| format!("a choice does not fit: {why}")));
-                Ok(outcome)
+                outcome
             }
             Planned::Invalid(invalid) => {
-                let receipt = self.write_receipt(&invalid.receipt)?;
-                let (errors, beside): (Vec<_>, Vec<_>) =
-                    invalid.findings.iter().partition(|finding| finding.is_error);
-                warnings.extend(beside.into_iter().map(finding_told));
-                let told: Vec<String> = errors.into_iter().map(finding_told).collect();
-                let why = format!("the merged tree is not valid: {}", told.join("; "));
-                let outcome = MergeOutcome::without_result(MergeStatus::Failure, why);
-                Ok(MergeOutcome { validation_passed: Some(false), receipt_sha256: Some(receipt), ..outcome })
+                let beside = invalid.findings.iter().filter(|finding| !finding.is_error);
+                warnings.extend(beside.map(finding_told));
+                let errors = invalid.findings.iter().filter(|finding| finding.is_error).map(finding_told);
+                let why = format!("the merged tree is not valid: {}", errors.collect::<Vec<_>>().join("; "));
+                let again = self.to_decide_again(&contributions, &invalid.findings, contents)?;
+                self.not_good(why, again, &invalid.receipt, &self.versions(shared, contents))?
             }
-        }?;
+        };
         outcome.warnings.extend(warnings);
         Ok(outcome)
     }
 
-    /// The client's trees as agents were given them, where one was.
-    fn given_trees(&self) -> Result<Manifest, Fault> {
-        let mut given = self.parts.iter().flat_map(|part| &part.given);
-        match given.any(|given| matches!(given.from, Giver::Client(_))) {
-            true => Ok(self.read_before()?.manifest),
-            false => Ok(Manifest::default()),
-        }
+    /// What the command says of the tree, where there is one. It runs in a copy, so that what it leaves there is in no
+    /// merged tree, and nothing stands there that is not good.
+    fn verified(&self, merge: &Merge, contents: &Kept<'_>) -> Result<Option<Finding>, Fault> {
+        let Some(verifying) = &self.verifying else { return Ok(None) };
+        assert_directory(self.workspace.root())?;
+        let candidate = self.workspace.candidate();
+        merge::publish(merge, &candidate, contents, &RealTreeDisk)?;
+        let found = verifying.run(&candidate, contents.left_off());
+        merge::remove(&candidate, &RealTreeDisk)?;
+        found.map(Some)
     }
 
-    fn read_before(&self) -> Result<Scan, Fault> {
+    /// Nothing is published. Where a person had decided, that can be decided otherwise; else the merge has failed.
+    fn not_good(
+        &self,
+        why: String,
+        again: Option<Conflicted>,
+        receipt: &merge::Receipt,
+        versions: &Versions<'_>,
+    ) -> Result<MergeOutcome, Fault> {
+        if let Some(mut again) = again {
+            let outcome = self.tell_conflicts(&mut again, versions)?;
+            let because = outcome.because.map(|conflicts| format!("{conflicts}; as decided, {why}"));
+            return Ok(MergeOutcome { status: MergeStatus::AwaitsResolution, because, ..outcome });
+        }
+        let receipt_sha256 = Some(self.write_receipt(receipt)?);
+        let outcome = MergeOutcome::without_result(MergeStatus::Failure, why);
+        Ok(MergeOutcome { validation_passed: Some(false), receipt_sha256, ..outcome })
+    }
+
+    fn versions<'a>(&'a self, shared: &'a SideBySide, contents: &'a Kept<'a>) -> Versions<'a> {
+        Versions { place: self.workspace.versions(), occasion: &self.occasion, contents, shared }
+    }
+
+    /// What a person has decided, so that it can be decided otherwise.
+    fn settled(
+        &self,
+        contributions: &[Contribution],
+        contents: &Kept<'_>,
+    ) -> Result<Vec<ConflictBrief>, Fault> {
+        if self.choices.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (undecided, _) = self.plan(contributions, Choices::new(), contents)?;
+        let Planned::Conflicted(undecided) = undecided else { return Ok(Vec::new()) };
+        let decided =
+            undecided.report.conflicts.iter().filter(|conflict| self.choices.contains_key(&conflict.id));
+        Ok(decided.take(CONFLICTS_LISTED_MAX).map(brief).collect())
+    }
+
+    /// The conflicts whose decision made a tree that is not valid, or all of them where that cannot be told: a slip of
+    /// a person's must not cost the agents' work. `None` where nothing was decided.
+    fn to_decide_again(
+        &self,
+        contributions: &[Contribution],
+        findings: &[merge::Finding],
+        contents: &Kept<'_>,
+    ) -> Result<Option<Conflicted>, Fault> {
+        let (undecided, _) = self.plan(contributions, Choices::new(), contents)?;
+        let Planned::Conflicted(undecided) = undecided else { return Ok(None) };
+        if self.choices.is_empty() {
+            return Ok(None);
+        }
+        let is_wrong =
+            |path: &TreePath| findings.iter().any(|finding| finding.is_error && finding.path == *path);
+        let wrong = undecided.report.conflicts.iter().filter(|conflict| is_wrong(&conflict.path));
+        let wrong: BTreeSet<&String> = wrong.map(|conflict| &conflict.id).collect();
+        let mut rest = self.choices.clone();
+        rest.retain(|id, _| !wrong.contains(id));
+        if rest.len() == self.choices.len() {
+            return Ok(Some(undecided));
+        }
+        let (planned, _) = self.plan(contributions, rest, contents)?;
+        Ok(Some(if let Planned::Conflicted(conflicted) = planned { conflicted } else { undecided }))
+    }
+
+    pub(super) fn read_before(&self) -> Result<Scan, Fault> {
         let before = RealDisk::default().read(&self.before, super::AFTER_BYTES_MAX);
         match before.map_err(BusError::of("read", &self.before))? {
             Content::Bytes { bytes, .. } => {
@@ -323,39 +329,6 @@ impl Merging {
         }
     }
 
-    /// Who failed contributes nothing, not even through an agent that began from what it left in a file of both.
-    fn without_failed(
-        &self,
-        inspected: &[Option<Inspected>],
-        contributions: &mut [Contribution],
-        contents: &Kept<'_>,
-    ) -> Result<Vec<String>, Fault> {
-        let mut told = Vec::new();
-        let failed = self.parts.iter().zip(inspected).filter(|(part, _)| !part.has_succeeded);
-        for (part, found) in failed {
-            let made =
-                found.iter().flat_map(|found| &found.changes).filter(|change| change.base != change.theirs);
-            let made: HashMap<&TreePath, &Change> = made.map(|change| (&change.path, change)).collect();
-            for later in contributions.iter_mut() {
-                for change in &mut later.changes {
-                    let Some(failed) = made.get(&change.path).filter(|made| made.theirs == change.base)
-                    else {
-                        continue;
-                    };
-                    let taken_back = merge::take_back(failed, change, contents);
-                    match taken_back.map_err(|error| format!("{}: {error}", change.path))? {
-                        Some(own) => *change = own,
-                        None => told.push(format!(
-                            "{}: {} built upon what {} had made of it, which failed; both are in it",
-                            change.path, later.who, part.agent
-                        )),
-                    }
-                }
-            }
-        }
-        Ok(told)
-    }
-
     fn publish(&self, merge: &Merge, contents: &Kept<'_>) -> Result<MergeOutcome, Fault> {
         assert_directory(self.workspace.root())?;
         // The receipt stands before the tree does: a tree without one would be nobody's.
@@ -378,6 +351,7 @@ impl Merging {
             conflicts_resolved: resolved,
             validation_passed: is_validated.then_some(true),
             conflicts: Vec::new(),
+            settled: Vec::new(),
             checks: Vec::new(),
             warnings: merge.findings().iter().map(finding_told).collect(),
             undeclared: UndeclaredChanges::default(),
@@ -397,18 +371,15 @@ impl Merging {
         }
     }
 
-    fn tell_conflicts(&self, conflicted: &Conflicted) -> Result<MergeOutcome, Fault> {
+    fn tell_conflicts(
+        &self,
+        conflicted: &mut Conflicted,
+        versions: &Versions<'_>,
+    ) -> Result<MergeOutcome, Fault> {
+        versions.lay_out(&mut conflicted.report.conflicts)?;
         self.write(&self.workspace.conflicts(), &conflicted.report.to_json())?;
         let receipt = self.write_receipt(&conflicted.receipt)?;
         let conflicts = &conflicted.report.conflicts;
-        let brief = |conflict: &merge::Conflict| ConflictBrief {
-            id: conflict.id.clone(),
-            class: word(&conflict.class),
-            path: conflict.path.to_string(),
-            agents: conflict.agents.clone(),
-            message: message_of(conflict),
-            choices: conflict.choices.clone(),
-        };
         let status = match conflicted.waits_for_person {
             true => MergeStatus::AwaitsResolution,
             false => MergeStatus::Failure,
@@ -428,8 +399,9 @@ impl Merging {
 
     /// Looks at the trees as the batch leaves them. Tells what was changed though nobody declares it.
     fn look_back(&self) -> Result<UndeclaredChanges, Fault> {
-        let before = self.read_before()?;
+        let mut before = self.read_before()?;
         let scope = Scope::new(&self.roots, &self.aside)?;
+        before.manifest.retain(|path, _| !scope.sets_aside(path));
         let after = rescan(&scope, &before)?;
         let bytes = serde_json::to_vec(&after.manifest).unwrap_or_default();
         self.write(&self.after, &bytes)?;
@@ -469,6 +441,17 @@ fn failure(why: &str) -> MergeOutcome {
 
 fn finding_told(finding: &merge::Finding) -> String {
     format!("{}: {} ({})", finding.path, finding.message, finding.rule)
+}
+
+fn brief(conflict: &merge::Conflict) -> ConflictBrief {
+    ConflictBrief {
+        id: conflict.id.clone(),
+        class: word(&conflict.class),
+        path: conflict.path.to_string(),
+        agents: conflict.agents.clone(),
+        message: message_of(conflict),
+        choices: conflict.choices.clone(),
+    }
 }
 
 fn message_of(conflict: &merge::Conflict) -> String {

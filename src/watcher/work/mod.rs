@@ -6,40 +6,53 @@
 mod bases;
 mod drift;
 mod earlier;
+mod gather;
 mod given;
+mod ignore_rules;
 mod kept;
 mod likeness;
 mod merge;
+mod part;
 mod prepare;
 mod shop;
+mod side_by_side;
+mod verifying;
+mod versions;
+mod witness;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::act::collected_claims;
 use super::kept::Kept;
 use super::{Context, TurnError, handed};
 use crate::bus::disk::BusError;
 use crate::bus::layout::BatchPaths;
+use crate::bus::platform::wall_now;
 use crate::bus::{self, Content, Disk, Layout, Readers};
 use crate::decide::{Now, Observed, WorkSeen};
 use crate::merge::Occasion;
 use crate::model::handoff::{Assignment, CODEBASE, Dialect, Handoff, MergeOutcome, MergeStatus, Prepared};
 use crate::model::placement::Placed;
-use crate::model::state::{BatchState, Outcome, Phase, TaskState};
+use crate::model::state::{BatchState, Outcome, Phase, TaskIx, TaskState};
 use crate::model::tree::TreePath;
 use crate::model::workspace::WorkspacePaths;
-use crate::model::{Finding, WallTime};
+use crate::model::{Claim, Finding, WallTime};
 use crate::outcome::handoff::places::agent_name;
 use crate::work_tree::Scope;
 use drift::{Declared, Drift};
 use given::{Given, Giver};
-use merge::{Merging, Part};
+use merge::Merging;
+use part::{Claimed, Part};
 use prepare::Preparation;
+use verifying::Verifying;
 
 pub(super) use prepare::make_private;
 use shop::LeftOff;
 pub(super) use shop::Workshop;
+use witness::Beat;
 
 /// What a job reports.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -176,6 +189,7 @@ pub(super) fn merge<D: Disk>(
     now: Now,
 ) -> Result<(), TurnError> {
     let (Some(handoff), Some(progress)) = (&state.batch.handoff, &state.handoff) else { return Ok(()) };
+    let claims = collected_claims(context.disk, paths, state, context.veil)?;
     let merging = Merging {
         round,
         occasion: Occasion { execution_id: state.batch.id.as_str().to_owned(), at: now.wall.rfc3339() },
@@ -184,13 +198,15 @@ pub(super) fn merge<D: Disk>(
         objects: paths.objects(),
         strategy: handoff.merge.clone(),
         choices: progress.choices.clone(),
-        parts: parts(paths, handoff, state),
+        parts: parts(paths, handoff, state, &claims),
         not_merged: why_nothing_is_merged(handoff, state),
         checks: checks_of_the_whole(state),
         roots: roots(handoff, state),
         aside: aside(handoff, &context.layout.home()),
         drift: drift(handoff, state),
+        verifying: verifying(context, paths, handoff, state),
         before: paths.work(BEFORE),
+        overwritten: paths.work(witness::OVERWRITTEN),
         after: paths.work(AFTER),
         prepared: progress.prepared.clone(),
     };
@@ -198,14 +214,62 @@ pub(super) fn merge<D: Disk>(
         let outcome = Box::new(MergeOutcome::without_result(MergeStatus::Failure, why));
         Report::Merged { round, outcome }
     };
-    begin(context, paths.work(&merge_round(round)), move |_| merging.carry_out(), failed)
+    begin(context, paths.work(&merge_round(round)), move |left_off| merging.carry_out(left_off), failed)
 }
 
-/// Tells a preparation that nobody waits for it any more, once its batch was cancelled or is out of time.
+/// What is run in the merged tree, if anything is.
+fn verifying<D: Disk>(
+    context: &Context<'_, D>,
+    paths: &BatchPaths,
+    handoff: &Handoff,
+    state: &BatchState,
+) -> Option<Verifying> {
+    let check = handoff.merge.verify.clone().filter(|_| handoff.verify)?;
+    let task = state.tasks.last()?;
+    let assignment = task.spec.assignment.as_deref();
+    Some(Verifying {
+        check,
+        settings: context.settings.clone(),
+        root: context.layout.root().to_owned(),
+        batch: state.batch.id.clone(),
+        task: task.spec.key.clone(),
+        task_id: task.spec.task_id.clone(),
+        env: assignment.map(|assignment| assignment.env.clone()).unwrap_or_default(),
+        limits: assignment.map(|assignment| assignment.limits).unwrap_or_default(),
+        timeout: context.settings.timeout,
+        place: paths.work(AFTER).parent().unwrap_or(paths.dir()).to_owned(),
+        workspace: PathBuf::from(&handoff.workspace),
+    })
+}
+
+/// Has the workspace of assignments watched over as long as several tasks may work in it at the same time.
+pub(super) fn watch_over<D: Disk>(context: &Context<'_, D>, paths: &BatchPaths, state: &BatchState) {
+    let Some(handoff) = &state.batch.handoff else { return };
+    let tasks = state.tasks.iter().filter(|task| !task.spec.is_validation()).count();
+    if handoff.dialect != Dialect::Assignments || tasks < 2 {
+        return;
+    }
+    let noted = paths.work(witness::OVERWRITTEN);
+    if state.is_settled() {
+        return context.workshop.watch_no_more(&noted);
+    }
+    context.workshop.watch_over(Beat {
+        workspace: PathBuf::from(&handoff.workspace),
+        aside: handed::aside(&WorkspacePaths::new(&handoff.workspace)),
+        patterns: patterns(handoff, state),
+        objects: paths.objects(),
+        noted,
+    });
+}
+
+/// Tells a preparation or a merge that nobody waits for it any more, once its batch was cancelled or is out of time.
 pub(super) fn leave_off<D: Disk>(context: &Context<'_, D>, paths: &BatchPaths, state: &BatchState) {
-    let is_preparing = state.handoff.as_ref().is_some_and(|handoff| handoff.preparing);
-    if is_preparing && state.is_settled() {
+    let Some(handoff) = &state.handoff else { return };
+    if handoff.preparing && state.is_settled() {
         context.workshop.leave_off(&paths.work(PREPARE));
+    }
+    if let Some(round) = handoff.merging.filter(|_| state.cancel.is_some() || state.timed_out) {
+        context.workshop.leave_off(&paths.work(&merge_round(round)));
     }
 }
 
@@ -252,7 +316,12 @@ fn aside(handoff: &Handoff, bus_home: &Path) -> Vec<PathBuf> {
 }
 
 /// Agents in topological order: a stage is longer than everything that leads to it.
-fn parts(paths: &BatchPaths, handoff: &Handoff, state: &BatchState) -> Vec<Part> {
+fn parts(
+    paths: &BatchPaths,
+    handoff: &Handoff,
+    state: &BatchState,
+    claims: &HashMap<TaskIx, Claim>,
+) -> Vec<Part> {
     let mut tasks: Vec<&TaskState> = state.tasks.iter().filter(|task| !task.spec.is_validation()).collect();
     tasks.sort_by_key(|task| task.spec.stage);
     let name_of = |task: &TaskState| contributor(state, task);
@@ -264,9 +333,19 @@ fn parts(paths: &BatchPaths, handoff: &Handoff, state: &BatchState) -> Vec<Part>
         inspected: task.tries.last().map(|last| paths.attempt(&task.spec.key, last.attempt).inspected()),
         inspected_sha256: task.tries.last().and_then(|last| last.exit.as_ref()?.inspected_sha256.clone()),
         has_succeeded: matches!(task.phase, Phase::Done(Outcome::Succeeded)),
+        own_patterns: own_patterns(handoff, task),
+        claimed: Claimed::of(
+            state.find_key(&task.spec.key).and_then(|ix| claims.get(&ix)),
+            Path::new(&handoff.workspace),
+        ),
         ran: outings(task).collect(),
     };
     tasks.iter().map(part).collect()
+}
+
+fn own_patterns(handoff: &Handoff, task: &TaskState) -> Vec<String> {
+    let patterns = task.spec.assignment.iter().flat_map(|assignment| &assignment.required_artifacts);
+    patterns.filter(|pattern| !handoff.required_artifacts.contains(pattern)).cloned().collect()
 }
 
 /// Where the outputs of a task go in the merged tree, and where they lie.
@@ -359,10 +438,15 @@ fn drift(handoff: &Handoff, state: &BatchState) -> Drift {
     }
     declared.extend(workspace.of_merge().into_iter().map(|path| Declared { path, by: None }));
     let made = vec![workspace.inputs(), workspace.outputs()];
-    let of_tasks = state.tasks.iter().filter_map(|task| task.spec.assignment.as_ref());
-    let of_tasks = of_tasks.flat_map(|assignment| &assignment.required_artifacts);
-    let patterns = of_tasks.chain(&handoff.required_artifacts).cloned().collect();
+    let patterns = patterns(handoff, state);
     let workers = state.tasks.iter().filter(|task| !task.spec.is_validation());
     let ran = workers.flat_map(drift::spans).collect();
     Drift { workspace: handoff.workspace.clone().into(), declared, patterns, made, ran }
+}
+
+/// What of the workspace is an artifact, of a task or of the whole.
+fn patterns(handoff: &Handoff, state: &BatchState) -> Vec<String> {
+    let of_tasks = state.tasks.iter().filter_map(|task| task.spec.assignment.as_ref());
+    let of_tasks = of_tasks.flat_map(|assignment| &assignment.required_artifacts);
+    of_tasks.chain(&handoff.required_artifacts).cloned().collect()
 }

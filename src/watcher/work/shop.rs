@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Report;
+use super::witness::{self, Beat};
 use crate::bus::platform::pause_ms;
+use crate::bus::wake::TreeWatch;
 use crate::bus::{Disk, Durability, RealDisk};
 
 /// How long to wait before a report that could not be written is tried again.
@@ -21,6 +23,8 @@ pub(super) type LeftOff = Arc<AtomicBool>;
 #[derive(Debug, Default, Clone)]
 pub(in crate::watcher) struct Workshop {
     begun: Arc<Mutex<HashMap<PathBuf, LeftOff>>>,
+    /// Who watches over workspaces, by the place where it is noted.
+    witnesses: Arc<Mutex<HashMap<PathBuf, Option<TreeWatch>>>>,
 }
 
 impl Workshop {
@@ -63,6 +67,18 @@ impl Workshop {
         if let Some(job) = self.jobs().get(report) {
             job.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Has a workspace watched over, unless it is already.
+    pub(super) fn watch_over(&self, beat: Beat) {
+        let mut witnesses = self.witnesses.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Entry::Vacant(place) = witnesses.entry(beat.noted.clone()) {
+            place.insert(witness::begin(beat));
+        }
+    }
+
+    pub(super) fn watch_no_more(&self, noted: &Path) {
+        self.witnesses.lock().unwrap_or_else(PoisonError::into_inner).remove(noted);
     }
 
     /// `None` if it is under way.
