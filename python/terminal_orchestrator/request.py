@@ -48,10 +48,11 @@ class AgentRequest(_AgentRequest, total=False):
 
 
 class MergeValidation(TypedDict, total=False):
-    """What must hold for the merged outputs."""
+    """What must hold for the merged outputs; `command` is run on the merged tree."""
 
     semantic_consistency: bool
     schema_validation: bool
+    command: Union[str, list[str]]
 
 
 class MergeStrategy(TypedDict, total=False):

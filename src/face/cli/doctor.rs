@@ -13,7 +13,8 @@ use serde::Serialize;
 use super::{Desk, Exit, Outcome, locate, terminal};
 use crate::bus::lease::Lease;
 use crate::bus::wake::Wake;
-use crate::bus::{Disk, Durability, RealDisk, journal, layout, platform, real_disk};
+use crate::bus::{Disk, Durability, RealDisk, access, journal, layout, platform, real_disk, version};
+use crate::watcher::kept;
 
 /// Measures what this file system and machine can do, and says what to change.
 #[derive(Args)]
@@ -56,8 +57,10 @@ impl Doctor {
         let bus = desk.layout.bus();
         let place = if bus.is_dir() { bus } else { desk.layout.root().to_owned() };
         let mut findings = vec![file_system(&place), space(&place), publishing(&place), locks(&place)];
+        findings.push(modes(&place));
         findings.extend([events(&place), open_writers(&place), event_limits(), descriptors(), watcher(desk)]);
         findings.extend(super::doctor_agents::findings(desk));
+        findings.extend(bus_format(desk));
         findings.extend(journals(desk));
         findings.extend(quarantine(desk));
         let is_bad = findings.iter().any(|finding| finding.health == Health::Bad);
@@ -166,6 +169,20 @@ fn locks(place: &Path) -> Finding {
     found
 }
 
+fn modes(place: &Path) -> Finding {
+    let what = "modes";
+    match access::keeps_modes(&probe(place, "mode")) {
+        Ok(true) => Finding::good(what, "kept: the bus is closed to other users"),
+        Ok(false) => Finding::note(
+            what,
+            "not kept here",
+            "every user who reaches this mount can read the bus: move .ce to a file system with modes, or mount it \
+             with a umask of 077",
+        ),
+        Err(error) => Finding::bad(what, error.to_string(), "this user must be able to write here"),
+    }
+}
+
 fn events(place: &Path) -> Finding {
     let what = "file events";
     let mut wake = Wake::new(true);
@@ -253,12 +270,26 @@ fn watcher(desk: &Desk) -> Finding {
     }
 }
 
+fn bus_format(desk: &Desk) -> Option<Finding> {
+    let newer = version::check_bus(&RealDisk::default(), &desk.layout).err()?;
+    Some(Finding::bad("format", newer.to_string(), "use the wk that wrote it, or a later one"))
+}
+
 /// Every journal under way that cannot be folded, with the remedy.
 fn journals(desk: &Desk) -> Vec<Finding> {
     let disk = RealDisk::default();
     let mut findings = Vec::new();
-    for found in locate::active(desk) {
-        if let Err(error) = journal::read(&disk, &found.paths.journal()) {
+    let under_way = locate::active(desk).unwrap_or_else(|trouble| {
+        findings.push(Finding::bad("bus", trouble.text, "see that it is a directory that you may read"));
+        Vec::new()
+    });
+    for found in under_way {
+        if let Err(newer) = kept::read_state(&disk, &found.paths)
+            && newer.is_newer()
+        {
+            let advice = format!("batch {} is left alone; the wk that wrote it goes on with it", found.id);
+            findings.push(Finding::bad("format", newer.to_string(), advice));
+        } else if let Err(error) = journal::read(&disk, &found.paths.journal()) {
             let archive = desk.layout.archived(&found.id);
             findings.push(Finding::bad(
                 "journal",
@@ -283,7 +314,8 @@ fn quarantine(desk: &Desk) -> Option<Finding> {
         Finding::note(
             "quarantine",
             crate::view::words::counted(refused, "refused file"),
-            format!("each has its reason beside it in {}", desk.layout.quarantine().display()),
+            "`wk quarantine list` tells why, `wk quarantine retry` gives a corrected one another try"
+                .to_owned(),
         )
     })
 }

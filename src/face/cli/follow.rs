@@ -1,5 +1,6 @@
 //! Progress that people look at: a live dashboard on a terminal, one every half minute elsewhere.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -89,6 +90,15 @@ impl Progress {
         self.draw(&snapshots());
     }
 
+    /// Takes the drawing away before lines are printed; the next one comes below them.
+    pub fn make_room(&mut self) {
+        if self.is_live && !self.is_silent {
+            self.canvas.draw("");
+            self.canvas.leave();
+            self.next_ms = 0;
+        }
+    }
+
     /// Shows the last state before something else is printed.
     pub fn finish(&mut self, snapshots: &[Snapshot]) {
         if self.is_live && !self.is_silent {
@@ -147,7 +157,8 @@ pub fn snapshot_of(found: &Found, state: &BatchState) -> Snapshot {
 /// What the agents of such a batch say of themselves.
 fn live_of(found: &Found, state: &BatchState) -> Live {
     let disk = RealDisk::default();
-    let mut live = Live { mode: Mode::default(), ..Live::default() };
+    let warnings = if found.is_archived { Vec::new() } else { told_warnings(&disk, found) };
+    let mut live = Live { mode: Mode::default(), warnings, ..Live::default() };
     for &task in &state.live {
         let paths = &found.paths;
         let key = state.key(task);
@@ -155,16 +166,30 @@ fn live_of(found: &Found, state: &BatchState) -> Live {
         if matches!(state.tasks[task].phase, Phase::Offered { .. }) {
             shown.spec_path = Some(paths.spec(key).to_string_lossy().into_owned());
         }
-        let content = disk.read(&paths.heartbeat(key), bus::HEARTBEAT_BYTES_MAX);
-        if let Ok(Content::Bytes { bytes, .. }) = content
-            && let Ok(beat) = heartbeat::read(&bytes)
-        {
+        let outbox = state.tasks[task].live_attempt().map(|attempt| paths.outbox(key, attempt).heartbeat());
+        // An agent that knows no outbox beats at the task's plain name.
+        let mut beats = outbox.into_iter().chain([paths.heartbeat(key)]);
+        let beat_at = |path: PathBuf| match disk.read(&path, bus::HEARTBEAT_BYTES_MAX) {
+            Ok(Content::Bytes { bytes, .. }) => heartbeat::read(&bytes).ok(),
+            _ => None,
+        };
+        if let Some(beat) = beats.find_map(beat_at) {
             shown.progress = beat.progress;
             shown.tokens_used = beat.tokens_used;
         }
         live.tasks.insert(task, shown);
     }
     live
+}
+
+/// What its watcher last had to say about files that it ignores.
+fn told_warnings(disk: &RealDisk, found: &Found) -> Vec<String> {
+    let Ok(Content::Bytes { bytes, .. }) = disk.read(&found.paths.status(), bus::PLAN_BYTES_MAX) else {
+        return Vec::new();
+    };
+    let status: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let told = status["live"]["warnings"].as_array().cloned().unwrap_or_default();
+    told.iter().filter_map(|warning| warning.as_str().map(str::to_owned)).collect()
 }
 
 /// A reader has no active clock of its own; the journal's last word is near enough for people.
@@ -178,6 +203,8 @@ pub enum Followed {
     /// The watcher is gone, and the batch is not done.
     Unwatched,
     Interrupted,
+    /// Its directory is neither under way nor in the archive.
+    Removed,
 }
 
 /// Shows a batch that another process watches, until it ends.
@@ -197,7 +224,9 @@ pub fn follow(
         }
         // Asked before the look: whatever a watcher did before it went is seen then.
         let is_watched = Lease::holder(&desk.layout).is_some();
-        let mut now = super::locate::batch(desk, found.id.as_str())?;
+        let Some(mut now) = super::locate::known_batch(desk, &found.id)? else {
+            return Ok(Followed::Removed);
+        };
         if now.is_archived {
             let (state, _) = now.load(&disk)?;
             progress.tell(&state, Live::default);

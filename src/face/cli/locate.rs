@@ -2,8 +2,9 @@
 //! active batches first, then in the archive.
 
 use super::{Desk, Exit, Trouble};
+use crate::bus::disk::{BusError, is_absent};
 use crate::bus::layout::{self, BatchPaths};
-use crate::bus::{Disk, Layout, NodeKind, RealDisk};
+use crate::bus::{Disk, Layout, NodeKind, RealDisk, version};
 use crate::model::event::Entry;
 use crate::model::state::{BatchState, TaskIx};
 use crate::model::{BatchId, settings};
@@ -47,18 +48,30 @@ impl Found {
 }
 
 /// The batches under way, oldest number first.
-pub fn active(desk: &Desk) -> Vec<Found> {
+pub fn active(desk: &Desk) -> Result<Vec<Found>, Trouble> {
     batches_in(&desk.layout, &desk.layout.tasks(), false)
 }
 
-/// The archived ones, likewise.
-pub fn archived(desk: &Desk) -> Vec<Found> {
-    batches_in(&desk.layout, &desk.layout.archive(), true)
+/// The archived ones, in the order in which they ended.
+pub fn archived(desk: &Desk) -> Result<Vec<Found>, Trouble> {
+    let mut found = batches_in(&desk.layout, &desk.layout.archive(), true)?;
+    let disk = RealDisk::default();
+    // The end is the last thing that a journal tells. Batches without a number have no other order at all.
+    found.sort_by_cached_key(|one| {
+        let looked = disk.look(&one.paths.journal()).ok().flatten();
+        looked.map_or(i128::MIN, |look| look.modified_ns)
+    });
+    Ok(found)
 }
 
-fn batches_in(layout: &Layout, dir: &std::path::Path, is_archived: bool) -> Vec<Found> {
+fn batches_in(layout: &Layout, dir: &std::path::Path, is_archived: bool) -> Result<Vec<Found>, Trouble> {
     let disk = RealDisk::default();
-    let Ok(listed) = disk.list(dir) else { return Vec::new() };
+    let listed = match disk.list(dir) {
+        Ok(listed) => listed,
+        Err(error) if is_absent(&error) => return Ok(Vec::new()),
+        // Nothing may be said about what cannot be read, least of all that there is nothing.
+        Err(error) => return Err(BusError::of("list", dir)(error).into()),
+    };
     let mut found: Vec<Found> = listed
         .into_iter()
         .filter(|entry| entry.kind == NodeKind::Directory)
@@ -71,16 +84,27 @@ fn batches_in(layout: &Layout, dir: &std::path::Path, is_archived: bool) -> Vec<
         })
         .collect();
     found.sort_by_key(|one| (one.id.number().unwrap_or(u64::MAX), one.id.clone()));
-    found
+    Ok(found)
+}
+
+/// A batch that was there a moment ago; `None` if it was removed.
+pub fn known_batch(desk: &Desk, id: &BatchId) -> Result<Option<Found>, Trouble> {
+    // Under way first: it moves from there to the archive.
+    let found = active(desk)?.into_iter().find(|one| one.id == *id);
+    match found {
+        Some(found) => Ok(Some(found)),
+        None => Ok(archived(desk)?.into_iter().find(|one| one.id == *id)),
+    }
 }
 
 /// The batch that a name means.
 pub fn batch(desk: &Desk, name: &str) -> Result<Found, Trouble> {
     let id = name.strip_prefix("batch-").unwrap_or(name);
-    let mut all = active(desk);
-    all.extend(archived(desk));
+    let mut all = active(desk)?;
+    all.extend(archived(desk)?);
     let known: Vec<String> = all.iter().map(|one| one.id.to_string()).collect();
     if let Some(found) = all.into_iter().find(|one| one.id.as_str() == id) {
+        version::check_batch(&RealDisk::default(), &found.paths)?;
         return Ok(found);
     }
     let trouble = Trouble::new(Exit::BadRequest, format!("there is no batch '{id}' on this bus"));
@@ -96,10 +120,10 @@ pub fn batch_or_only(desk: &Desk, name: Option<&str>) -> Result<Found, Trouble> 
     if let Some(name) = name {
         return batch(desk, name);
     }
-    let mut running = active(desk);
+    let mut running = active(desk)?;
     match running.len() {
         1 => Ok(running.remove(0)),
-        0 => archived(desk).pop().ok_or_else(|| {
+        0 => archived(desk)?.pop().ok_or_else(|| {
             Trouble::new(Exit::BadRequest, "there is no batch on this bus")
                 .hint("`wk run PLAN.md` runs one; --root DIR names another bus")
         }),
@@ -131,9 +155,16 @@ pub fn task(desk: &Desk, name: &str) -> Result<FoundTask, Trouble> {
         };
     }
     let mut matches: Vec<FoundTask> = Vec::new();
-    for group in [active(desk), archived(desk)] {
+    let mut unread: Option<Trouble> = None;
+    for group in [active(desk)?, archived(desk)?] {
         for mut found in group {
-            let Ok((state, entries)) = found.load(&disk) else { continue };
+            let (state, entries) = match found.load(&disk) {
+                Ok(loaded) => loaded,
+                Err(trouble) => {
+                    unread.get_or_insert(trouble);
+                    continue;
+                }
+            };
             if let Some(task) = state.find(name) {
                 matches.push(FoundTask { batch: found, state, entries, task });
             }
@@ -154,8 +185,14 @@ pub fn task(desk: &Desk, name: &str) -> Result<FoundTask, Trouble> {
             Err(Trouble::new(Exit::BadRequest, format!("several batches have a task '{name}'"))
                 .hint(format!("name one: {}", names.join(", "))))
         }
-        None => Err(Trouble::new(Exit::BadRequest, format!("no batch on this bus has a task '{name}'"))
-            .hint("`wk status` lists batches and tasks; a task is named BATCH/TASK")),
+        None => {
+            let trouble = Trouble::new(Exit::BadRequest, format!("no batch on this bus has a task '{name}'"))
+                .hint("`wk status` lists batches and tasks; a task is named BATCH/TASK");
+            Err(match unread {
+                Some(unread) => trouble.hint(format!("one could not be looked into: {}", unread.text)),
+                None => trouble,
+            })
+        }
     }
 }
 
@@ -181,7 +218,7 @@ mod tests {
         std::fs::create_dir_all(under_way.dir()).unwrap();
         std::fs::create_dir_all(layout.archive()).unwrap();
         std::fs::write(under_way.batch(), serde_json::to_vec(&batch).unwrap()).unwrap();
-        let mut found = batches_in(&layout, &layout.tasks(), false).pop().unwrap();
+        let mut found = batches_in(&layout, &layout.tasks(), false).unwrap().pop().unwrap();
         assert!(found.load(&RealDisk::default()).is_ok() && !found.is_archived);
         std::fs::rename(under_way.dir(), layout.archived(&batch.id).dir()).unwrap();
         assert!(found.load(&RealDisk::default()).is_ok() && found.is_archived);

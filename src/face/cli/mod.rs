@@ -1,21 +1,26 @@
 //! The command line: one file a verb. Here are the verbs, what they share, and how an error is told.
 
 mod agent;
+mod agent_exec;
 mod attach;
 mod cancel;
 mod check;
 mod doctor;
 mod doctor_agents;
+mod evidence;
 mod follow;
 mod generate;
+mod ground;
 mod init;
 mod kill;
 mod locate;
 mod logs;
 mod pause;
+mod quarantine;
 mod rehearse;
 mod report;
 mod resolve;
+mod resolve_choices;
 mod retry;
 mod run;
 mod status;
@@ -32,14 +37,17 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::agent::granted;
 use crate::agent::launcher::{self, Hint};
 use crate::agent::local::LocalRunners;
 use crate::agent::runners::Runners;
 use crate::agent::surroundings::LocalSurroundings;
 use crate::agent::veil::Veil;
+use crate::bus::access::Trust;
 use crate::bus::disk::BusError;
 use crate::bus::layout::AttemptPaths;
 use crate::bus::lease::{Lease, LeaseError};
+use crate::bus::version::{self, VersionError};
 use crate::bus::{Layout, RealDisk};
 use crate::format;
 use crate::model::event::BatchStatus;
@@ -96,14 +104,26 @@ impl Trouble {
         self
     }
 
-    /// A request with defects: all of them, each with its place and remedy.
+    /// Something that only a newer wk understands. This one is the wrong program, and has done nothing.
+    fn newer(text: String) -> Self {
+        Trouble::new(Exit::BadRequest, text).hint(
+            "nothing was touched; use the wk that wrote it, or a later one (`wk --version` tells this one's)",
+        )
+    }
+
+    /// A request with defects, each with its place and remedy; of many the rest is counted.
     fn refused(name: &str, defects: &[Defect]) -> Self {
         let count = crate::view::words::counted(defects.len(), "defect");
         let mut text = format!("{name} has {count}");
-        for defect in defects {
+        let (shown, rest) = crate::view::defects::detailed(defects);
+        for defect in shown {
             text.push_str(&format!("\n  {}\n    {}", defect, defect.remedy));
         }
-        Trouble::new(Exit::BadRequest, text)
+        let trouble = |text| Trouble::new(Exit::BadRequest, text);
+        match rest {
+            Some(rest) => trouble(format!("{text}\n  {rest}")).hint("`wk check FILE --json` lists them all"),
+            None => trouble(text),
+        }
     }
 }
 
@@ -115,16 +135,32 @@ impl From<BusError> for Trouble {
 
 impl From<TurnError> for Trouble {
     fn from(error: TurnError) -> Self {
-        let exit = match error {
-            TurnError::Superseded { .. } => Exit::Held,
-            _ => Exit::Disk,
-        };
-        Trouble::new(exit, error.to_string())
+        let trouble = |exit| Trouble::new(exit, error.to_string());
+        match error {
+            TurnError::Newer(error) => error.into(),
+            TurnError::Superseded { .. } => trouble(Exit::Held),
+            TurnError::LockGone { .. } => trouble(Exit::Held)
+                .hint("this watcher has stopped; see that no agent of the old bus is left, then start `wk watch` again")
+                .hint("`wk init` keeps `git clean` and `git stash` away from the bus"),
+            _ => trouble(Exit::Disk),
+        }
+    }
+}
+
+impl From<VersionError> for Trouble {
+    fn from(error: VersionError) -> Self {
+        match error {
+            VersionError::Newer { .. } => Trouble::newer(error.to_string()),
+            VersionError::Disk(error) => error.into(),
+        }
     }
 }
 
 impl From<LoadError> for Trouble {
     fn from(error: LoadError) -> Self {
+        if error.is_newer() {
+            return Trouble::newer(error.to_string());
+        }
         Trouble::new(Exit::Disk, error.to_string())
             .hint("the batch's files are untouched; `wk doctor` says which line and what to do")
     }
@@ -135,6 +171,8 @@ impl From<LeaseError> for Trouble {
         match error {
             LeaseError::Held { .. } => Trouble::new(Exit::Held, error.to_string())
                 .hint("`wk submit FILE` hands that watcher a request, `wk status --follow` shows its work"),
+            LeaseError::Foreign { .. } => Trouble::new(Exit::Disk, error.to_string())
+                .hint("remove it if that user runs no watcher here; a bus has one owner, who watches it"),
             LeaseError::Disk(error) => error.into(),
         }
     }
@@ -199,6 +237,8 @@ enum Verb {
     Status(status::Status),
     /// Tells the causal story of a task, from the journal
     Why(why::Why),
+    /// Shows why a task has its grade of evidence, finding by finding
+    Evidence(evidence::Evidence),
     /// Reports on a batch: summary, batch result, timeline, or in the words of another orchestrator
     Report(report::Report),
     /// Prints what a task's agent printed
@@ -221,6 +261,8 @@ enum Verb {
     Pause(pause::Pause),
     /// Lets a paused batch go on
     Resume(pause::Resume),
+    /// Lists what was refused, shows why, and gives it another try
+    Quarantine(quarantine::Quarantine),
     /// The agent's side of the protocol
     Agent(agent::Agent),
     /// Measures what this file system and machine can do, and says what to change
@@ -233,27 +275,52 @@ enum Verb {
     Man(generate::Man),
 }
 
+impl Verb {
+    /// Whether it reads or writes files of the bus. `wk doctor` does too, and tells what it finds.
+    fn opens_the_bus(&self) -> bool {
+        !matches!(
+            self,
+            Verb::Rehearse(_) | Verb::Doctor(_) | Verb::Schema(_) | Verb::Completions(_) | Verb::Man(_)
+        )
+    }
+}
+
+impl Verb {
+    /// Whether agents may run below this very process, who could look into its environment.
+    fn starts_agents(&self) -> bool {
+        matches!(self, Verb::Run(_) | Verb::Watch(_) | Verb::Verify(_))
+    }
+}
+
 /// What a verb works with.
 struct Desk {
     layout: Layout,
     settings: Settings,
+    /// What `--require` asks for.
+    demanded: Option<Grade>,
     json: bool,
 }
 
 impl Desk {
-    fn open(shared: &Shared) -> Result<Desk, Trouble> {
+    fn open(shared: &Shared, verb: &Verb) -> Result<Desk, Trouble> {
         let here = std::env::current_dir()
             .map_err(|error| Trouble::new(Exit::Disk, format!("the current directory: {error}")))?;
         let root = match &shared.root {
             Some(root) => std::fs::canonicalize(root).map_err(|error| {
                 Trouble::new(Exit::BadRequest, format!("--root {}: {error}", root.display()))
             })?,
+            // Like `git init`: here, although a directory above may have a bus.
+            None if matches!(verb, Verb::Init(_)) => here,
             None => Layout::nearest_root(&here),
         };
         let layout = Layout::new(root);
+        if verb.opens_the_bus() {
+            // Before the settings are read: a newer wk knows more of them.
+            version::check_bus(&RealDisk::default(), &layout)?;
+        }
         let settings = read_settings(&layout, &shared.settings)?;
         check_agent(&settings)?;
-        Ok(Desk { layout, settings, json: shared.json })
+        Ok(Desk { layout, settings, demanded: None, json: shared.json })
     }
 
     /// Orders and records name places in JSON, which has no word for other bytes.
@@ -268,7 +335,8 @@ impl Desk {
     }
 
     fn disk(&self) -> RealDisk {
-        RealDisk::new(!self.settings.journal_sync)
+        let trust = Trust::on(&self.layout.bus(), &self.settings.trusted_uids);
+        RealDisk::new(!self.settings.journal_sync).trusting(trust)
     }
 
     fn runners(&self) -> Box<dyn Runners> {
@@ -300,9 +368,11 @@ impl Desk {
     /// Raises the evidence that is required, if the call says so.
     fn require(&mut self, grade: Option<&str>) -> Result<(), Trouble> {
         let Some(word) = grade else { return Ok(()) };
-        self.settings.require = Grade::parse(word).ok_or_else(|| {
+        let demanded = Grade::parse(word).ok_or_else(|| {
             Trouble::new(Exit::BadRequest, format!("--require {word}: must be claimed, observed or verified"))
         })?;
+        self.settings.require = demanded;
+        self.demanded = Some(demanded);
         Ok(())
     }
 }
@@ -353,6 +423,9 @@ pub fn main() -> ExitCode {
             return if error.use_stderr() { Exit::BadRequest.into() } else { Exit::Done.into() };
         }
     };
+    if cli.verb.starts_agents() {
+        granted::hide_environment();
+    }
     match dispatch(cli) {
         Ok(exit) => exit.into(),
         Err(trouble) => {
@@ -363,16 +436,17 @@ pub fn main() -> ExitCode {
 }
 
 fn dispatch(cli: Cli) -> Outcome {
-    let mut desk = Desk::open(&cli.shared)?;
+    let mut desk = Desk::open(&cli.shared, &cli.verb)?;
     match cli.verb {
         Verb::Init(verb) => verb.run(&desk),
         Verb::Check(verb) => verb.run(&mut desk),
         Verb::Rehearse(verb) => verb.run(&desk),
         Verb::Run(verb) => verb.run(&mut desk),
         Verb::Watch(verb) => verb.run(&mut desk),
-        Verb::Submit(verb) => verb.run(&desk),
+        Verb::Submit(verb) => verb.run(&mut desk),
         Verb::Status(verb) => verb.run(&desk),
         Verb::Why(verb) => verb.run(&desk),
+        Verb::Evidence(verb) => verb.run(&desk),
         Verb::Report(verb) => verb.run(&desk),
         Verb::Logs(verb) => verb.run(&desk),
         Verb::Attach(verb) => verb.run(&desk),
@@ -384,6 +458,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Verb::Undo(verb) => verb.run(&desk),
         Verb::Pause(verb) => verb.run(&desk),
         Verb::Resume(verb) => verb.run(&desk),
+        Verb::Quarantine(verb) => verb.run(&desk),
         Verb::Agent(verb) => verb.run(&desk),
         Verb::Doctor(verb) => verb.run(&desk),
         Verb::Schema(verb) => verb.run(),

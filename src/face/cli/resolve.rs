@@ -1,28 +1,34 @@
 //! `wk resolve BATCH`: says what becomes of conflicts between outputs, so that the merge goes on. No agent runs
-//! again.
+//! again. A batch that has ended is opened again for this, like for another try.
 
-use std::path::{Path, PathBuf};
+use std::fmt::Write as _;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::follow::Progress;
 use super::locate::Found;
+use super::resolve_choices::Wanted;
 use super::{Desk, Exit, Outcome, Trouble, locate, run, terminal, wish};
-use crate::bus::RealDisk;
+use crate::bus::disk::BusError;
 use crate::bus::lease::{Lease, LeaseError};
+use crate::bus::{Content, Disk, RealDisk};
 use crate::format::wish::Verb;
-use crate::model::handoff::{Choice, Choices, ConflictBrief, MergeOutcome};
-use crate::model::settings::nearest;
+use crate::model::handoff::{ConflictBrief, MergeOutcome};
+use crate::model::state::BatchState;
+use crate::model::workspace::WorkspacePaths;
 use crate::view::escape::one_line;
 use crate::view::words::counted;
-use crate::work_tree::{Hand, Store};
+
+/// A conflict report: a line for each agent's version of each file.
+const REPORT_BYTES_MAX: u64 = 256 << 20;
 
 /// Decides conflicts between the outputs of agents, and lets the merge go on.
 ///
-/// Without a choice it lists the conflicts that wait. A choice is for one conflict, by its id or by its path;
-/// conflicts.json in the workspace shows the versions. Where no watcher runs on the bus, this command watches the
-/// batch to its end, like `wk run`.
+/// Without a choice it shows the conflicts that wait: what clashes, the file with conflict marks, and where every
+/// version lies. A choice is for one conflict, by its id or by its path. What is taken of one agent wins where it
+/// clashes; what does not clash is kept of all. Until the batch is undone every choice can be made again, also after
+/// the batch has ended. Where no watcher runs on the bus, this command watches the batch to its end, like `wk run`.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  wk resolve exec-001\n  wk resolve exec-001 --take c-1f3a=code-generator\n  wk resolve exec-001 --take src/app.py=code-reviewer --base README.md\n  wk resolve exec-001 --file src/app.py=merged-by-hand.py\n  wk resolve exec-001 --all code-generator"
@@ -30,7 +36,7 @@ use crate::work_tree::{Hand, Store};
 pub struct Resolve {
     /// The batch
     batch: String,
-    /// This agent's version counts
+    /// This agent's version counts where it clashes
     #[arg(long, value_name = "CONFLICT=AGENT")]
     take: Vec<String>,
     /// What the agents that fit together made
@@ -57,19 +63,36 @@ impl Resolve {
     pub fn run(self, desk: &mut Desk) -> Outcome {
         let mut found = locate::batch(desk, &self.batch)?;
         let (state, _) = found.load(&RealDisk::default())?;
-        let merged = state.handoff.as_ref().and_then(|handoff| handoff.merged.as_ref());
-        let waiting = merged.filter(|_| state.awaits_resolution() && !found.is_archived);
-        let Some(merged) = waiting else {
-            let what = format!("no conflict of batch {} waits for a person", found.id);
-            return Err(Trouble::new(Exit::BadRequest, what)
-                .hint(format!("`wk status {}` says how it stands", found.id)));
+        let merged = match state.handoff.as_ref().map(|handoff| (handoff.merging, &handoff.merged)) {
+            Some((None, Some(merged))) if !merged.conflicts.is_empty() || !merged.settled.is_empty() => {
+                merged
+            }
+            _ => {
+                let what = format!("no conflict of batch {} waits for a person", found.id);
+                return Err(Trouble::new(Exit::BadRequest, what)
+                    .hint(format!("`wk status {}` says how it stands", found.id)));
+            }
         };
-        let choices = self.choices(&found, &merged.conflicts)?;
+        let known: Vec<ConflictBrief> = merged.conflicts.iter().chain(&merged.settled).cloned().collect();
+        let wanted = Wanted {
+            take: &self.take,
+            ours: &self.ours,
+            base: &self.base,
+            delete: &self.delete,
+            file: &self.file,
+            all: self.all.as_deref(),
+        };
+        let choices = wanted.choices(&found, &known)?;
         if choices.is_empty() {
-            list(desk, &found, merged);
-            return Ok(Exit::Awaiting);
+            list(desk, &found, &state, merged);
+            return Ok(if merged.conflicts.is_empty() { Exit::Done } else { Exit::Awaiting });
         }
         wish::leave_with(desk, &found, Verb::Resolve, None, None, choices)?;
+        if found.is_archived {
+            let back = desk.layout.batch(&found.id);
+            let moved = desk.disk().move_tree(found.paths.dir(), back.dir());
+            moved.map_err(BusError::of("open again", found.paths.dir()))?;
+        }
         match Lease::take(&desk.layout) {
             Ok(lease) => {
                 let mut progress = Progress::new(desk, self.quiet);
@@ -84,141 +107,63 @@ impl Resolve {
             Err(error) => Err(error.into()),
         }
     }
-
-    fn choices(&self, found: &Found, conflicts: &[ConflictBrief]) -> Result<Choices, Trouble> {
-        let mut choices = Choices::new();
-        let mut choose = |conflict: &ConflictBrief, choice: Choice| {
-            check_offered(conflict, &choice)?;
-            match choices.insert(conflict.id.clone(), choice) {
-                None => Ok(()),
-                Some(_) => {
-                    let what = format!("conflict {} ({}) is decided twice", conflict.id, conflict.path);
-                    Err(Trouble::new(Exit::BadRequest, what).hint("give one choice for each conflict"))
-                }
-            }
-        };
-        let part_of =
-            |agent: &String| conflicts.iter().filter(|conflict| conflict.agents.contains(agent)).collect();
-        let all: Vec<&ConflictBrief> = self.all.as_ref().map(part_of).unwrap_or_default();
-        if let (Some(agent), true) = (&self.all, all.is_empty()) {
-            return Err(Trouble::new(Exit::BadRequest, format!("agent '{agent}' has no part in a conflict")));
-        }
-        for conflict in all {
-            choose(conflict, Choice::Take(self.all.clone().unwrap_or_default()))?;
-        }
-        for given in &self.take {
-            let (conflict, agent) = pair(conflicts, given, "--take CONFLICT=AGENT")?;
-            if conflict.choices.is_empty() && !conflict.agents.iter().any(|known| known == agent) {
-                let known = conflict.agents.join(", ");
-                let what = format!("--take {given}: agent '{agent}' has no part in it");
-                return Err(Trouble::new(Exit::BadRequest, what).hint(format!("its agents are {known}")));
-            }
-            choose(conflict, Choice::Take(agent.to_owned()))?;
-        }
-        let kinds = [(&self.ours, Choice::Ours), (&self.base, Choice::Base), (&self.delete, Choice::Delete)];
-        for (names, choice) in kinds {
-            for name in names {
-                choose(named(conflicts, name)?, choice.clone())?;
-            }
-        }
-        for given in &self.file {
-            let (conflict, file) = pair(conflicts, given, "--file CONFLICT=FILE")?;
-            check_value(conflict, Path::new(file))?;
-            choose(conflict, Choice::Content(keep(found, Path::new(file))?))?;
-        }
-        Ok(choices)
-    }
 }
 
-/// A choice that the conflict does not offer would only be refused later.
-fn check_offered(conflict: &ConflictBrief, choice: &Choice) -> Result<(), Trouble> {
-    if conflict.choices.is_empty() || conflict.choices.contains(&choice.word()) {
-        return Ok(());
-    }
-    let what = format!("conflict {} ({}) does not offer '{}'", conflict.id, conflict.path, choice.word());
-    Err(Trouble::new(Exit::BadRequest, what).hint(format!("it offers {}", conflict.choices.join(", "))))
-}
-
-/// What agents contradict each other about in a graph is a value, and only JSON can say one.
-fn check_value(conflict: &ConflictBrief, file: &Path) -> Result<(), Trouble> {
-    const ABOUT_A_VALUE: &str = "semantic";
-    if conflict.class != ABOUT_A_VALUE {
-        return Ok(());
-    }
-    let text = std::fs::read(file).unwrap_or_default();
-    serde_json::from_slice::<serde_json::Value>(&text).map(drop).map_err(|why| {
-        let what = format!("{}: not JSON: {why}", file.display());
-        Trouble::new(Exit::BadRequest, what).hint("write the value as JSON; a text stands in quotes")
-    })
-}
-
-/// `CONFLICT=WHAT`; what stands before the last `=` may itself hold one.
-fn pair<'a, 'b>(
-    conflicts: &'a [ConflictBrief],
-    given: &'b str,
-    form: &str,
-) -> Result<(&'a ConflictBrief, &'b str), Trouble> {
-    let (name, what) = given
-        .rsplit_once('=')
-        .ok_or_else(|| Trouble::new(Exit::BadRequest, format!("{given}: write it as {form}")))?;
-    Ok((named(conflicts, name)?, what))
-}
-
-/// The conflict of this id or path.
-fn named<'a>(conflicts: &'a [ConflictBrief], name: &str) -> Result<&'a ConflictBrief, Trouble> {
-    let mut of_path = conflicts.iter().filter(|conflict| conflict.path == name);
-    if let Some(conflict) = conflicts.iter().find(|conflict| conflict.id == name) {
-        return Ok(conflict);
-    }
-    match (of_path.next(), of_path.next()) {
-        (Some(conflict), None) => Ok(conflict),
-        (Some(_), Some(_)) => {
-            let what = format!("there are several conflicts about {name}; name one by its id");
-            Err(Trouble::new(Exit::BadRequest, what))
-        }
-        (None, _) => {
-            let known = conflicts.iter().flat_map(|conflict| [conflict.id.as_str(), conflict.path.as_str()]);
-            let trouble = Trouble::new(Exit::BadRequest, format!("there is no conflict '{name}'"));
-            Err(match nearest(name, known) {
-                Some(near) => trouble.hint(format!("did you mean {near}?")),
-                None => trouble.hint("`wk resolve BATCH` lists them"),
-            })
-        }
-    }
-}
-
-/// Keeps the content of a person's own file, so that the merge finds it whatever becomes of the file.
-fn keep(found: &Found, file: &Path) -> Result<crate::model::tree::Digest, Trouble> {
-    let resolved: PathBuf = std::fs::canonicalize(file)
-        .map_err(|error| Trouble::new(Exit::BadRequest, format!("{}: {error}", file.display())))?;
-    if !resolved.is_file() {
-        let what = format!("{}: not a file, and only the content of one can be taken", file.display());
-        return Err(Trouble::new(Exit::BadRequest, what));
-    }
-    let store = Store::open(&found.paths.objects(), Hand::free())?;
-    Ok(store.put_file(&resolved)?)
-}
-
-fn list(desk: &Desk, found: &Found, merged: &MergeOutcome) {
+/// Shows what waits, and what was decided.
+fn list(desk: &Desk, found: &Found, state: &BatchState, merged: &MergeOutcome) {
+    let report = report_of(state);
+    let told = |conflict: &ConflictBrief| -> Option<&Value> {
+        report.as_ref()?["conflicts"].as_array()?.iter().find(|told| told["id"] == conflict.id.as_str())
+    };
     if desk.json {
-        return super::print_json(&json!({"batch_id": found.id.to_json(), "conflicts": merged.conflicts}));
+        let conflicts: Vec<Value> =
+            merged.conflicts.iter().map(|one| told(one).cloned().unwrap_or_else(|| json!(one))).collect();
+        let settled = &merged.settled;
+        let all = json!({"batch_id": found.id.to_json(), "conflicts": conflicts, "settled": settled});
+        return super::print_json(&all);
     }
     let count = merged.conflicts.len();
-    let verb = if count == 1 { "waits" } else { "wait" };
-    let mut text = format!("{} {verb} for a person:\n", counted(count, "conflict"));
+    let mut text = String::new();
+    if count > 0 {
+        let verb = if count == 1 { "waits" } else { "wait" };
+        text.push_str(&format!("{} {verb} for a person:\n", counted(count, "conflict")));
+    }
     for conflict in &merged.conflicts {
-        text.push_str(&format!(
-            "  {}  {} ({}; {})\n      {}\n",
-            conflict.id,
-            one_line(&conflict.path),
-            conflict.class,
-            conflict.agents.join(", "),
-            one_line(&conflict.message)
-        ));
-        if !conflict.choices.is_empty() {
-            text.push_str(&format!("      choices: {}\n", conflict.choices.join(", ")));
-        }
+        show(&mut text, conflict, told(conflict));
+    }
+    if !merged.settled.is_empty() {
+        text.push_str(&format!("{} decided:\n", counted(merged.settled.len(), "conflict")));
+    }
+    for conflict in &merged.settled {
+        show(&mut text, conflict, None);
     }
     terminal::print(&text);
     terminal::tell(&format!("hint: wk resolve {} --take CONFLICT=AGENT", found.id));
+}
+
+/// One conflict: what clashes, where the versions are, what may be chosen.
+fn show(text: &mut String, conflict: &ConflictBrief, told: Option<&Value>) {
+    let ConflictBrief { id, class, path, agents, message, choices } = conflict;
+    let _ = writeln!(text, "  {id}  {} ({class}; {})", one_line(path), agents.join(", "));
+    let _ = writeln!(text, "      {}", one_line(message));
+    let preview = told.and_then(|told| told["preview"].as_str()).unwrap_or_default();
+    for line in preview.lines() {
+        let _ = writeln!(text, "      | {}", one_line(line));
+    }
+    for (word, file) in told.and_then(|told| told["files"].as_object()).into_iter().flatten() {
+        let _ = writeln!(text, "      {word}: {}", one_line(file.as_str().unwrap_or_default()));
+    }
+    if !choices.is_empty() {
+        let _ = writeln!(text, "      choices: {}", choices.join(", "));
+    }
+}
+
+/// The conflict report in the workspace, if it is this batch's. It is for people's eyes alone: agents can write there.
+fn report_of(state: &BatchState) -> Option<Value> {
+    let path = WorkspacePaths::new(&state.batch.handoff.as_ref()?.workspace).conflicts();
+    let Ok(Content::Bytes { bytes, .. }) = RealDisk::default().read(&path, REPORT_BYTES_MAX) else {
+        return None;
+    };
+    let report: Value = serde_json::from_slice(&bytes).ok()?;
+    (report["execution_id"] == state.batch.id.as_str()).then_some(report)
 }

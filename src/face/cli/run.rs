@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use super::check::Request;
 use super::follow::{Followed, Interrupt, Progress, follow, print_line};
-use super::{Desk, Exit, Outcome, Trouble, locate, submit, terminal};
+use super::{Desk, Exit, Outcome, Trouble, ground, locate, submit, terminal};
 use crate::bus::disk::BusError;
 use crate::bus::lease::{Lease, LeaseError};
 use crate::bus::{Disk, Durability, RealDisk};
 use crate::model::event::BatchStatus;
 use crate::model::settings::Given;
-use crate::model::{BatchId, Defect};
+use crate::model::{BatchId, Defect, Grade};
 use crate::outcome::handoff::places::workspace_logs;
 use crate::outcome::handoff::{progress as lines, report_bytes};
 use crate::outcome::{aggregate, summary};
@@ -83,25 +83,31 @@ impl Run {
         if self.only_shows || plan.is_dry_run() {
             match wants_lines {
                 true => super::check::show_as_line(plan),
-                false => super::check::show(desk, plan),
+                false => drop(super::check::show(desk, plan)),
             }
             return Ok(Exit::Done);
         }
-        make_directories(desk)?;
+        ground::prepare(desk)?;
         let mut progress = match wants_lines {
             true => Progress::as_lines(desk),
             false => Progress::new(desk, self.quiet),
         };
-        let ended = self.carry_out(desk, &request, &mut progress);
+        let asked = Asked { request: &request, output: self.output.as_deref() };
+        let ended = self.carry_out(desk, asked, &mut progress);
         match (&self.output, ended) {
+            // It is not known yet; whoever ends the batch writes it.
+            (Some(output), Ok(Exit::Interrupted)) => {
+                terminal::tell(&format!("{} is written when the batch has ended", output.display()));
+                Ok(Exit::Interrupted)
+            }
             (Some(output), Ok(exit)) => deliver(desk, &request, output).map(|()| exit),
             (_, ended) => ended,
         }
     }
 
-    fn carry_out(&self, desk: &Desk, request: &Request, progress: &mut Progress) -> Outcome {
+    fn carry_out(&self, desk: &Desk, asked: Asked<'_>, progress: &mut Progress) -> Outcome {
         match Lease::take(&desk.layout) {
-            Ok(lease) => watch_own(desk, lease, Some(request), None, progress),
+            Ok(lease) => watch_own(desk, lease, Some(asked), None, progress),
             Err(LeaseError::Held { .. }) if self.agent.is_some() || self.launcher.is_some() => Err(
                 Trouble::new(Exit::Held, "this bus is watched, and its watcher decides who does the tasks")
                     .hint("put agent and launcher into .ce/watchkeeper.toml, or name agents in the plan"),
@@ -110,19 +116,44 @@ impl Run {
                 Err(Trouble::new(Exit::Held, "this bus is watched, and its watcher reads the request alone")
                     .hint("write verify into the assignments, or run it where no watcher holds the bus"))
             }
-            Err(LeaseError::Held { .. }) => hand_over(desk, request, progress),
+            Err(LeaseError::Held { .. }) => hand_over(desk, asked, progress),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-pub fn make_directories(desk: &Desk) -> Result<(), Trouble> {
-    desk.check_root()?;
-    let disk = RealDisk::default();
-    for dir in desk.layout.directories() {
-        disk.make_dirs(&dir).map_err(BusError::of("make", &dir))?;
+/// What the caller wants carried out, and where the report is to go.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    request: &'a Request,
+    output: Option<&'a Path>,
+}
+
+impl Asked<'_> {
+    /// Notes with the batch where the report is to go.
+    fn note_output(&self, desk: &Desk, id: &BatchId) -> Result<(), Trouble> {
+        let Some(output) = self.output else { return Ok(()) };
+        let whole = std::path::absolute(output).map_err(BusError::of("find", output))?;
+        let path = locate::batch(desk, id.as_str())?.paths.deliveries();
+        let bytes = serde_json::to_vec(&[whole]).unwrap_or_default();
+        let noted = RealDisk::default().publish(&path, &bytes, Durability::Synced);
+        Ok(noted.map_err(BusError::of("publish", &path))?)
     }
-    Ok(())
+}
+
+/// The batch that this very request has become, and that has not ended: its watcher was killed, or somebody stopped
+/// watching it.
+pub fn under_way(desk: &Desk, request: &Request) -> Option<BatchId> {
+    let disk = RealDisk::default();
+    let sha256 = crate::bus::sha256(&request.bytes);
+    let mut active = locate::active(desk).ok()?.into_iter();
+    let is_it = |found: &locate::Found| {
+        kept::read_batch(&disk, &found.paths).is_ok_and(|batch| batch.source.sha256 == sha256)
+    };
+    let found = active.find(is_it).map(|mut found| (found.load(&disk).ok(), found.id.clone()));
+    found
+        .filter(|(loaded, _)| loaded.as_ref().is_some_and(|(state, _)| state.finished.is_none()))
+        .map(|(_, id)| id)
 }
 
 /// Watches the bus until this batch has ended, and prints what came of it.
@@ -134,25 +165,21 @@ pub fn watch(desk: &Desk, lease: Lease, id: BatchId, progress: &mut Progress) ->
 fn watch_own(
     desk: &Desk,
     lease: Lease,
-    request: Option<&Request>,
+    asked: Option<Asked<'_>>,
     orphan: Option<BatchId>,
     progress: &mut Progress,
 ) -> Outcome {
-    let mut session = Session::open(desk.disk(), desk.layout.clone(), desk.settings.clone(), desk.runners())?;
+    let orphan = orphan.or_else(|| asked.and_then(|asked| under_way(desk, asked.request)));
+    let is_new = orphan.is_none();
+    let (layout, settings) = (desk.layout.clone(), desk.settings.clone());
+    let mut session = Session::open(lease, desk.disk(), layout, settings, desk.runners())?;
     session.longest_wait_ms = progress.longest_wait_ms();
     let interrupt = Interrupt::listen(Some(session.wake.nudger()))?;
-    let id = match (request, orphan) {
-        (Some(request), _) => {
-            let now = session.now();
-            let accepted = session.watcher.accept(&request.name, &request.bytes, now)?;
-            accepted.map_err(|defects| refused(request, &defects, progress.is_lines()))?
-        }
-        (None, Some(id)) => id,
-        (None, None) => return Ok(Exit::Done),
-    };
-    announce(desk, &session, &id, request.is_some(), progress);
+    let Some(id) = batch_of(desk, &mut session, asked, orphan, progress)? else { return Ok(Exit::Done) };
+    announce(desk, &session, &id, is_new, progress);
     let mut ended = None;
     let mut awaits = false;
+    let mut removal = Removal::default();
     let mut advice = Advice::default();
     session.run(|session, report| {
         let finished = report.finished.iter().find(|(finished, _)| *finished == id);
@@ -168,6 +195,10 @@ fn watch_own(
             terminal::tell(&format!("error: batch {id} is stopped: {why}"));
             return ControlFlow::Break(());
         }
+        if removal.is_certain(desk, &id) {
+            return ControlFlow::Break(());
+        }
+        session.longest_wait_ms = removal.longest_wait_ms(progress.longest_wait_ms());
         let (now, mode) = (session.now(), session.mode());
         if let Some(kept) = session.watcher.batches.get(&id) {
             progress.tell(&kept.state, || live_of(kept, mode, now));
@@ -177,7 +208,7 @@ fn watch_own(
         progress.show(snapshot);
         ControlFlow::Continue(())
     })?;
-    drop(lease);
+    session.watcher.release();
     match ended {
         Some(status) => conclude(desk, &id, status, progress),
         None if interrupt.came() => {
@@ -191,8 +222,81 @@ fn watch_own(
             ask_person(&session, &id, progress);
             Ok(Exit::Awaiting)
         }
+        None if removal.since_ms.is_some() => Err(removed(desk, &id, progress)),
         None => Ok(Exit::Disk),
     }
+}
+
+/// The batch that is watched: one that is there already, or the request's.
+fn batch_of(
+    desk: &Desk,
+    session: &mut Session,
+    asked: Option<Asked<'_>>,
+    orphan: Option<BatchId>,
+    progress: &Progress,
+) -> Result<Option<BatchId>, Trouble> {
+    let id = match (asked, orphan) {
+        (_, Some(id)) => id,
+        (Some(Asked { request, .. }), None) => {
+            let now = session.now();
+            let accepted = session.watcher.accept(&request.name, &request.bytes, now)?;
+            accepted.map_err(|defects| refused(request, &defects, progress.is_lines()))?
+        }
+        (None, None) => return Ok(None),
+    };
+    let accepted_with = session.watcher.batches.get(&id).map(|kept| kept.state.batch.require);
+    refuse_a_late_demand(desk, &id, accepted_with)?;
+    if let Some(asked) = asked {
+        asked.note_output(desk, &id)?;
+    }
+    Ok(Some(id))
+}
+
+/// A batch is judged by what was demanded when it was accepted: nobody is told that a later demand was met.
+fn refuse_a_late_demand(desk: &Desk, id: &BatchId, accepted_with: Option<Grade>) -> Result<(), Trouble> {
+    match (desk.demanded, accepted_with) {
+        (Some(demanded), Some(required)) if demanded > required => {
+            let what = format!("batch {id} is under way, and was accepted with require = {required}");
+            Err(Trouble::new(Exit::BadRequest, what)
+                .hint(format!("`wk cancel {id}` ends it; then run the request with --require {demanded}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Notices that the batch's directory is gone. A person may be moving it, so it is waited for a little.
+#[derive(Default)]
+struct Removal {
+    since_ms: Option<u64>,
+}
+
+impl Removal {
+    fn is_certain(&mut self, desk: &Desk, id: &BatchId) -> bool {
+        const PATIENCE_MS: u64 = 3_000;
+        let dir = desk.layout.batch(id);
+        // Only a look that finds nothing says so; one that fails says nothing.
+        if !matches!(RealDisk::default().look(dir.dir()), Ok(None)) {
+            self.since_ms = None;
+            return false;
+        }
+        let now = crate::bus::platform::monotonic_ms();
+        now - *self.since_ms.get_or_insert(now) >= PATIENCE_MS
+    }
+
+    /// Nothing that could still happen would wake a watcher whose directory is gone.
+    fn longest_wait_ms(&self, usual: u64) -> u64 {
+        const WHILE_GONE_MS: u64 = 500;
+        if self.since_ms.is_some() { usual.min(WHILE_GONE_MS) } else { usual }
+    }
+}
+
+/// What is to be said of a batch whose directory is neither under way nor in the archive.
+fn removed(desk: &Desk, id: &BatchId, progress: &mut Progress) -> Trouble {
+    progress.finish(&[]);
+    let text = format!("batch {id} was removed while it ran: {} is gone", spec_dir(desk, id));
+    Trouble::new(Exit::Disk, text)
+        .hint("nothing can come of it any more; its agents end by themselves")
+        .hint("run it again for a new batch, or put the directory back and start `wk watch`")
 }
 
 /// Says that the batch is there, or there again.
@@ -249,7 +353,7 @@ fn deliver(desk: &Desk, request: &Request, output: &Path) -> Result<(), Trouble>
         kept::read_batch(&disk, &found.paths).is_ok_and(|batch| batch.source.sha256 == sha256)
     };
     // The newest: the same request may have been run before.
-    let all = locate::active(desk).into_iter().rev().chain(locate::archived(desk).into_iter().rev());
+    let all = locate::active(desk)?.into_iter().rev().chain(locate::archived(desk)?.into_iter().rev());
     let Some(mut found) = all.into_iter().find(is_it) else { return Ok(()) };
     let (state, _) = found.load(&disk)?;
     let claims = collected_claims(&disk, &found.paths, &state, &desk.veil(&state.batch))?;
@@ -311,25 +415,39 @@ impl Advice {
 }
 
 /// Gives the request to the watcher that holds the bus, and follows it.
-fn hand_over(desk: &Desk, request: &Request, progress: &mut Progress) -> Outcome {
+fn hand_over(desk: &Desk, asked: Asked<'_>, progress: &mut Progress) -> Outcome {
     let interrupt = Interrupt::listen(None)?;
-    let name = submit::drop_into_inbox(desk, request)?;
-    let id = match submit::await_answer(desk, &name, None, &interrupt)? {
-        submit::Answer::Accepted(id) => id,
-        submit::Answer::Refused(defects) => return Err(refused(request, &defects, progress.is_lines())),
-        submit::Answer::Interrupted => return Ok(Exit::Interrupted),
-        submit::Answer::None => {
-            // The watcher ended before it looked: its place is free, and the inbox is served by whoever comes.
-            let lease = Lease::take(&desk.layout)?;
-            return serve_inbox(desk, lease, &name, request, progress);
+    let id = match under_way(desk, asked.request) {
+        Some(id) => {
+            let found = locate::known_batch(desk, &id)?;
+            let loaded = found.and_then(|mut found| found.load(&RealDisk::default()).ok());
+            refuse_a_late_demand(desk, &id, loaded.map(|(state, _)| state.batch.require))?;
+            id
+        }
+        None => {
+            let name = submit::drop_into_inbox(desk, asked.request)?;
+            match submit::await_answer(desk, &name, None, &interrupt)? {
+                submit::Answer::Accepted(id) => id,
+                submit::Answer::Refused(defects) => {
+                    return Err(refused(asked.request, &defects, progress.is_lines()));
+                }
+                submit::Answer::Interrupted => return Ok(Exit::Interrupted),
+                submit::Answer::None => {
+                    // The watcher ended before it looked: its place is free, and the inbox is served by whoever comes.
+                    let lease = Lease::take(&desk.layout)?;
+                    return serve_inbox(desk, lease, &name, asked, progress);
+                }
+            }
         }
     };
+    asked.note_output(desk, &id)?;
     if !desk.json && !progress.is_lines() {
         terminal::tell(&format!("Batch {id} is run by the watcher of this bus; following it"));
     }
     loop {
-        let found = locate::batch(desk, id.as_str())?;
+        let Some(found) = locate::known_batch(desk, &id)? else { return Err(removed(desk, &id, progress)) };
         match follow(desk, &found, progress, &interrupt)? {
+            Followed::Removed => return Err(removed(desk, &id, progress)),
             Followed::Ended(status) => return conclude(desk, &id, status, progress),
             Followed::Interrupted => {
                 terminal::tell(&format!("stopped following; batch {id} goes on"));
@@ -347,10 +465,10 @@ fn hand_over(desk: &Desk, request: &Request, progress: &mut Progress) -> Outcome
 }
 
 /// Takes the request back out of the inbox and runs it here.
-fn serve_inbox(desk: &Desk, lease: Lease, name: &str, request: &Request, progress: &mut Progress) -> Outcome {
+fn serve_inbox(desk: &Desk, lease: Lease, name: &str, asked: Asked<'_>, progress: &mut Progress) -> Outcome {
     let path = desk.layout.inbox().join(name);
     match RealDisk::default().remove_file(&path) {
-        Ok(()) => watch_own(desk, lease, Some(request), None, progress),
+        Ok(()) => watch_own(desk, lease, Some(asked), None, progress),
         Err(error) => Err(BusError::of("take back", &path)(error).into()),
     }
 }

@@ -4,8 +4,8 @@ use clap::Args;
 
 use super::follow::{Followed, Interrupt, Progress, follow, snapshot_of};
 use super::{Desk, Exit, Outcome, Trouble, locate, terminal};
-use crate::bus::RealDisk;
 use crate::bus::lease::Lease;
+use crate::bus::{RealDisk, misplaced};
 use crate::view::dashboard::dashboard;
 use crate::view::snapshot::Snapshot;
 use crate::watcher::afterwards;
@@ -28,8 +28,8 @@ impl Status {
         }
         let found = match &self.batch {
             Some(name) => vec![locate::batch(desk, name)?],
-            None => match locate::active(desk) {
-                none if none.is_empty() => locate::archived(desk).pop().into_iter().collect(),
+            None => match locate::active(desk)? {
+                none if none.is_empty() => locate::archived(desk)?.pop().into_iter().collect(),
                 some => some,
             },
         };
@@ -43,15 +43,18 @@ impl Status {
                     let snapshot = snapshot_of(&one, &state);
                     shown.push((one, snapshot));
                 }
-                Err(trouble) => broken.push((one.id.to_string(), trouble.text)),
+                Err(trouble) => broken.push((one.id.to_string(), trouble)),
             }
         }
+        let ignored = misplaced::ignored_in_tasks(&disk, &desk.layout);
         if desk.json {
             let batches: Vec<_> = shown.iter().map(|(one, snapshot)| as_json(one, snapshot)).collect();
-            let broken: Vec<_> =
-                broken.iter().map(|(id, why)| serde_json::json!({ "batch_id": id, "error": why })).collect();
+            let broken: Vec<_> = broken
+                .iter()
+                .map(|(id, why)| serde_json::json!({ "batch_id": id, "error": why.text }))
+                .collect();
             super::print_json(&serde_json::json!({
-                "watched_by": Lease::holder(&desk.layout), "batches": batches, "broken": broken,
+                "watched_by": Lease::holder(&desk.layout), "batches": batches, "broken": broken, "ignored": ignored,
             }));
             return Ok(Exit::Done);
         }
@@ -63,12 +66,15 @@ impl Status {
             one.told_undone().iter().for_each(|told| terminal::print(&format!("{told}\n")));
         }
         for (id, why) in &broken {
-            terminal::tell(&format!("error: batch {id}: {why}"));
+            terminal::tell_trouble(&format!("batch {id}: {}", why.text), &why.hints);
+        }
+        for ignored in &ignored {
+            terminal::tell(&format!("warning: {ignored}"));
         }
         if is_waiting && Lease::holder(&desk.layout).is_none() {
             terminal::tell("hint: no watcher runs on this bus; `wk watch` goes on with it");
         }
-        Ok(if broken.is_empty() { Exit::Done } else { Exit::Disk })
+        Ok(broken.first().map_or(Exit::Done, |(_, why)| why.exit))
     }
 
     fn follow(self, desk: &Desk) -> Outcome {
@@ -85,6 +91,9 @@ impl Status {
                 Ok(Exit::Batch(status))
             }
             Followed::Interrupted => Ok(Exit::Interrupted),
+            Followed::Removed => {
+                Err(Trouble::new(Exit::Disk, format!("batch {} was removed while it ran", found.id)))
+            }
             Followed::Unwatched => Err(Trouble::new(Exit::Failure, "no watcher runs on this bus any more")
                 .hint("`wk watch` goes on with the batch")),
         }

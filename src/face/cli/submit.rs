@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::check::Request;
 use super::follow::Interrupt;
-use super::{Desk, Exit, Outcome, Trouble, locate, run, terminal};
+use super::{Desk, Exit, Outcome, Trouble, ground, locate, terminal};
 use crate::bus::disk::BusError;
 use crate::bus::lease::Lease;
 use crate::bus::{Content, Disk, Durability, NOTE_BYTES_MAX, Readers, RealDisk, layout, platform};
@@ -18,25 +18,29 @@ use crate::watcher::kept;
 /// Drops a request into the inbox of a running watcher.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  wk submit plan.md\n  wk submit plan.md --no-wait\n  cp plan.md .ce/orchestration/inbox/     (the same by hand)"
+    after_help = "Examples:\n  wk submit plan.md\n  wk submit plan.md --require observed\n  wk submit plan.md --no-wait\n  cp plan.md .ce/orchestration/inbox/     (the same by hand)"
 )]
 pub struct Submit {
     /// A plan (Markdown with phases, or JSON), an execution request, or assignments
     file: PathBuf,
+    /// The least evidence with which a task may succeed: claimed, observed or verified
+    #[arg(long, value_name = "GRADE")]
+    require: Option<String>,
     /// Does not wait for the watcher's answer
     #[arg(long)]
     no_wait: bool,
 }
 
 impl Submit {
-    pub fn run(self, desk: &Desk) -> Outcome {
+    pub fn run(self, desk: &mut Desk) -> Outcome {
+        desk.require(self.require.as_deref())?;
         let request = Request::read(&self.file)?;
         let plan = check(desk, &request)?;
         if plan.is_dry_run() {
-            super::check::show(desk, plan);
+            let _ = super::check::show(desk, plan);
             return Ok(Exit::Done);
         }
-        run::make_directories(desk)?;
+        ground::prepare(desk)?;
         let name = drop_into_inbox(desk, &request)?;
         let watcher = Lease::holder(&desk.layout);
         if watcher.is_none() || self.no_wait {
@@ -81,7 +85,9 @@ pub fn check(desk: &Desk, request: &Request) -> Result<Plan, Trouble> {
 /// Publishes the request in the inbox under a name of its own.
 pub fn drop_into_inbox(desk: &Desk, request: &Request) -> Result<String, Trouble> {
     let stamp = crate::watcher::run::wall_now().0;
-    let name = format!("{stamp}-{}-{}", std::process::id(), request.name);
+    // What the caller demands travels in the name: one file, which appears at once.
+    let name = layout::demanding(desk.demanded, &request.name);
+    let name = format!("{stamp}-{}-{name}", std::process::id());
     let path = desk.layout.inbox().join(&name);
     let plan = request.read_plan(desk, &desk.surroundings_of_others());
     let carries_values = plan.map_or(true, |plan| plan.carries_values());
@@ -111,7 +117,7 @@ pub fn await_answer(
     let disk = RealDisk::default();
     let started = platform::monotonic_ms();
     loop {
-        if let Some(answer) = answer_to(desk, &disk, name) {
+        if let Some(answer) = answer_to(desk, &disk, name)? {
             return Ok(answer);
         }
         if interrupt.came() {
@@ -119,19 +125,23 @@ pub fn await_answer(
         }
         let waited = Duration::from_millis(platform::monotonic_ms() - started);
         if patience.is_some_and(|patience| waited > patience) || Lease::holder(&desk.layout).is_none() {
-            return Ok(answer_to(desk, &disk, name).unwrap_or(Answer::None));
+            return Ok(answer_to(desk, &disk, name)?.unwrap_or(Answer::None));
         }
         #[expect(clippy::disallowed_methods, reason = "a follower looks now and then; nothing waits for it")]
         std::thread::sleep(LOOK_EVERY);
     }
 }
 
-fn answer_to(desk: &Desk, disk: &RealDisk, name: &str) -> Option<Answer> {
-    for found in locate::active(desk).into_iter().chain(locate::archived(desk).into_iter().rev()) {
+fn answer_to(desk: &Desk, disk: &RealDisk, name: &str) -> Result<Option<Answer>, Trouble> {
+    for found in locate::active(desk)?.into_iter().chain(locate::archived(desk)?.into_iter().rev()) {
         if kept::read_batch(disk, &found.paths).is_ok_and(|batch| batch.source.name == name) {
-            return Some(Answer::Accepted(found.id));
+            return Ok(Some(Answer::Accepted(found.id)));
         }
     }
+    Ok(refusal_of(desk, disk, name))
+}
+
+fn refusal_of(desk: &Desk, disk: &RealDisk, name: &str) -> Option<Answer> {
     let listed = disk.list(&desk.layout.quarantine()).ok()?;
     let refused = listed.iter().find(|entry| entry.name.to_string_lossy().ends_with(&format!("-{name}")))?;
     let reason = layout::reason_beside(&desk.layout.quarantine().join(&refused.name));

@@ -1,32 +1,40 @@
 //! `wk undo BATCH`: puts the work trees back as they were before a handed-over batch.
 //!
-//! Nothing is overwritten that somebody changed since: then nothing is done at all, and the list says what.
+//! What nobody can tell to be the batch's is asked about, and nothing is done until the caller has said what becomes
+//! of it. Whatever is taken away is kept beside the checkpoint.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
 
 use super::{Desk, Exit, Outcome, Trouble, locate, terminal};
 use crate::bus::RealDisk;
+use crate::bus::disk::BusError;
 use crate::bus::occupancy::Occupancy;
-use crate::model::state::BatchState;
+use crate::model::Claim;
+use crate::model::state::{BatchState, TaskIx};
 use crate::model::tree::TreePath;
 use crate::model::workspace::WorkspacePaths;
 use crate::view::words::counted;
 use crate::watcher::act::collected_claims;
-use crate::watcher::afterwards::{self, NoWayBack};
+use crate::watcher::afterwards::{self, Answers, Authors, NoWayBack};
 use crate::watcher::kept;
 use crate::watcher::run::wall_now;
-use crate::work_tree::undo::{self, UndoError, UndoPlan, Undone};
+use crate::work_tree::undo::{self, UndoError, UndoPlan, Undone, Word};
 use crate::work_tree::{Hand, shown};
 
 /// Puts the work trees back as they were before the batch.
 ///
-/// Every file is put back exactly: contents, modes, links, absences. Files that the batch made are removed. Where
-/// something was changed after the batch had ended nothing is done, and the list says what stands in the way. An
-/// undo that was interrupted is completed by the same command.
+/// Every file that agents declared, or say that they wrote, is put back exactly: contents, modes, links, absences.
+/// Files that they made are removed. What was changed after the batch where the batch changed nothing stays. Of
+/// everything else nobody can tell whether an agent or a person changed it: then nothing is done, and the list says
+/// what you have to decide with --take and --leave. Whatever is taken away is kept in checkpoint/undone/ of the
+/// workspace. An undo that was interrupted is completed by the same command.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  wk undo exec-001 --dry-run\n  wk undo exec-001\n  wk undo exec-001 --json"
+    after_help = "Examples:\n  wk undo exec-001 --dry-run\n  wk undo exec-001\n  wk undo exec-001 --take src --leave src/notes.md\n  wk undo exec-001 --take-all --json"
 )]
 pub struct Undo {
     /// The batch
@@ -34,21 +42,48 @@ pub struct Undo {
     /// Says what would be done, and does nothing
     #[arg(long)]
     dry_run: bool,
+    /// Puts this back too, whoever changed it; a directory stands for all that is in it; may be given several times
+    #[arg(long, value_name = "PATH")]
+    take: Vec<PathBuf>,
+    /// Leaves this as it is; a directory stands for all that is in it, and the longer path counts
+    #[arg(long, value_name = "PATH")]
+    leave: Vec<PathBuf>,
+    /// Puts back everything that would be asked about
+    #[arg(long, conflicts_with = "leave_all")]
+    take_all: bool,
+    /// Leaves everything that would be asked about
+    #[arg(long)]
+    leave_all: bool,
 }
 
 impl Undo {
     pub fn run(self, desk: &Desk) -> Outcome {
         let is_json = desk.json;
-        self.go_back(desk).inspect_err(|trouble| {
+        let mut asked = Vec::new();
+        self.go_back(desk, &mut asked).inspect_err(|trouble| {
             // A program that reads the answer gets one in any case.
             if is_json {
-                super::print_json(&json!({"done": false, "error": trouble.text}));
+                super::print_json(&json!({"done": false, "error": trouble.text, "asked": asked}));
             }
         })
     }
 
-    fn go_back(self, desk: &Desk) -> Outcome {
-        let mut found = locate::batch(desk, &self.batch)?;
+    fn answers(&self) -> Result<Answers, Trouble> {
+        let rest = match (self.take_all, self.leave_all) {
+            (true, _) => Some(Word::Take),
+            (_, true) => Some(Word::Leave),
+            _ => None,
+        };
+        if let Some(path) = self.take.iter().find(|path| self.leave.contains(path)) {
+            let what = format!("{} is both taken and left", path.display());
+            return Err(Trouble::new(Exit::BadRequest, what).hint("name it once"));
+        }
+        Ok(Answers { take: from_here(&self.take)?, leave: from_here(&self.leave)?, rest })
+    }
+
+    fn go_back(self, desk: &Desk, asked: &mut Vec<String>) -> Outcome {
+        let answers = self.answers()?;
+        let found = locate::batch(desk, &self.batch)?;
         let batch = kept::read_batch(&RealDisk::default(), &found.paths)?;
         let Some(handoff) = &batch.handoff else {
             let what = format!("batch {} was not handed over, so nothing was kept before it began", found.id);
@@ -63,14 +98,34 @@ impl Undo {
             return Err(Trouble::new(Exit::BadRequest, what).hint("wait for its end, or cancel it first"));
         }
         // A damaged journal stands in nobody's way back.
-        let state = found.load(&RealDisk::default()).ok().map(|(state, _)| state);
+        let state = match kept::read_state(&RealDisk::default(), &found.paths) {
+            Ok((state, _)) => Some(state),
+            Err(newer) if newer.is_newer() => return Err(newer.into()),
+            Err(_) => None,
+        };
         let prepared = state.as_ref().and_then(|state| state.handoff.as_ref()?.prepared.as_ref());
         let (dir, checkpoint) = afterwards::checkpoint_of(&batch, handoff, prepared).map_err(none)?;
-        let begun = afterwards::begun_way_back(&dir, &found.paths, &checkpoint).map_err(none)?;
+        let claims = match &state {
+            Some(state) => {
+                collected_claims(&RealDisk::default(), &found.paths, state, &desk.veil(&state.batch))?
+            }
+            None => HashMap::new(),
+        };
+        let authors = Authors::new(&batch, handoff, claims.values(), &answers);
+        let begun = afterwards::begun_way_back(&dir, &found.paths, &authors).map_err(none)?;
+        let mut way_back = || {
+            let planned = afterwards::way_back(&found.paths, handoff, &checkpoint, &authors);
+            planned.map_err(|error| {
+                if let NoWayBack::Undo(UndoError::Refused(refused)) = &error {
+                    *asked = spelled(&refused.asked().collect::<Vec<_>>());
+                }
+                none(error)
+            })
+        };
         if self.dry_run {
             let plan = match begun {
                 Some(begun) => begun,
-                None => afterwards::way_back(&found.paths, handoff, &checkpoint).map_err(none)?,
+                None => way_back()?,
             };
             say_plan(desk, &plan);
             return Ok(Exit::Done);
@@ -82,13 +137,13 @@ impl Undo {
             None => undo::forget(&dir, Hand::free()).map(|()| Undone::default()).map_err(told)?,
         };
         // Also after the rest of an earlier undo: what that was to put back may not have been all.
-        let plan = afterwards::way_back(&found.paths, handoff, &checkpoint).map_err(none)?;
+        let plan = way_back()?;
         if !plan.is_nothing() {
             undone = carry_out(&plan)?.and(undone);
         }
         // Whoever did it may have been killed before the word was left.
         if undo::is_done(&dir) {
-            leave_word(desk, &found, state.as_ref())?;
+            leave_word(&found, state.as_ref(), &claims)?;
         }
         match undone == Undone::default() {
             true => say_plan(desk, &plan),
@@ -99,13 +154,30 @@ impl Undo {
 }
 
 /// Says, where people look for the batch and where its client does, that it was undone.
-fn leave_word(desk: &Desk, found: &locate::Found, state: Option<&BatchState>) -> Result<(), Trouble> {
+fn leave_word(
+    found: &locate::Found,
+    state: Option<&BatchState>,
+    claims: &HashMap<TaskIx, Claim>,
+) -> Result<(), Trouble> {
     let at = afterwards::note_undone(&found.paths, wall_now())?;
     if let Some(state) = state {
-        let claims = collected_claims(&RealDisk::default(), &found.paths, state, &desk.veil(&state.batch))?;
-        afterwards::tell_client(state, &claims, at)?;
+        afterwards::tell_client(state, claims, at)?;
     }
     Ok(())
+}
+
+/// Paths as the caller means them, who stands somewhere.
+fn from_here(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Trouble> {
+    let from_here = |path: &PathBuf| {
+        let whole = std::path::absolute(path).map_err(BusError::of("find", path))?;
+        // `..` is followed as the system would; a link at the end is meant itself.
+        let resolved = match (whole.parent(), whole.file_name()) {
+            (Some(parent), Some(name)) => parent.canonicalize().map(|parent| parent.join(name)),
+            _ => whole.canonicalize(),
+        };
+        Ok(resolved.unwrap_or(whole))
+    };
+    paths.iter().map(from_here).collect()
 }
 
 fn none(error: NoWayBack) -> Trouble {
@@ -126,8 +198,18 @@ fn none(error: NoWayBack) -> Trouble {
 
 fn told(error: UndoError) -> Trouble {
     match error {
-        UndoError::Refused(_) => Trouble::new(Exit::Failure, error.to_string())
-            .hint("nothing was touched; `wk undo BATCH --dry-run` looks again"),
+        UndoError::Refused(refused) => {
+            let is_asked = refused.asked().next().is_some();
+            let hint = match is_asked {
+                true => {
+                    "nothing was touched; `--take PATH` puts a path back and keeps what stands there now in \
+                     checkpoint/undone, `--leave PATH` leaves it as it is; a directory stands for all that is in it \
+                     (`--take-all`, `--leave-all`: for all of them)"
+                }
+                false => "nothing was touched; `wk undo BATCH --dry-run` looks again",
+            };
+            Trouble::new(Exit::Failure, refused.to_string()).hint(hint)
+        }
         UndoError::Disk(error) => {
             Trouble::from(error).hint("run the same command again: it goes on where it was")
         }
@@ -176,6 +258,7 @@ fn say_done(desk: &Desk, undone: &Undone, left_alone: &[TreePath]) {
             "restored": all(&undone.restored),
             "removed": all(&undone.removed),
             "kept_directories": all(&undone.kept_directories),
+            "displaced_to": undone.displaced_to,
             "left_alone": all(left_alone),
         });
         return super::print_json(&value);
@@ -183,6 +266,9 @@ fn say_done(desk: &Desk, undone: &Undone, left_alone: &[TreePath]) {
     let (restored, removed) = (undone.restored.len(), undone.removed.len());
     let (restored, word) = (counted(restored, "path"), as_before(left_alone));
     terminal::print(&format!("{restored} put back, {removed} removed: {word}\n"));
+    if let Some(place) = &undone.displaced_to {
+        terminal::print(&format!("What was taken away is kept in {}\n", place.display()));
+    }
     for directory in &undone.kept_directories {
         terminal::tell(&format!("{} stays: something else is in it", shown::path(directory)));
     }
@@ -192,12 +278,12 @@ fn say_done(desk: &Desk, undone: &Undone, left_alone: &[TreePath]) {
 fn as_before(left_alone: &[TreePath]) -> &'static str {
     match left_alone {
         [] => "everything is as it was before the batch",
-        [_, ..] => "everything that a checkpoint keeps is as it was before the batch",
+        [_, ..] => "everything else is as it was before the batch",
     }
 }
 
 fn say_left_alone(left_alone: &[TreePath]) {
     for path in left_alone {
-        terminal::tell(&format!("{} stays: no checkpoint keeps what it is", shown::path(path)));
+        terminal::tell(&format!("{} stays as it is", shown::path(path)));
     }
 }
