@@ -1,16 +1,19 @@
 //! What outsiders do to the bus, step by step, and what people and accidents do beside them.
 
 use std::cmp::Reverse;
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use watchkeeper::bus::layout::BatchPaths;
-use watchkeeper::bus::sha256;
+use watchkeeper::bus::outsider::{self, Delivery};
+use watchkeeper::bus::{Look, sha256};
 use watchkeeper::model::{Attempt, BatchId, TaskKey};
 
 use super::disk::{attempt_in, visible_look};
 use super::fault::Fault;
 use super::oracle::{Beat, Published};
-use super::script::{Act, Stroke};
+use super::script::{Act, Habit, Stroke};
+use super::tree::{Node, Tree};
 use super::world::{World, fingerprint};
 
 /// How long an agent sleeps before it looks for its spec again.
@@ -61,11 +64,12 @@ impl World {
         if self.disk.shared.borrow().tree.find(paths.dir()).is_none() {
             return;
         }
+        let number = Attempt::from_wire(u64::from(attempt)).unwrap();
+        let habit = self.scene(batch, ix, attempt).habit();
         match act {
             Act::Begin => {}
             Act::Plays(fault) => self.fire(fault),
             Act::Take { by } => {
-                let number = Attempt::from_wire(u64::from(attempt)).unwrap();
                 let path = paths.take(&key, number);
                 let is_free = self.disk.shared.borrow().tree.find(&path).is_none();
                 if is_free {
@@ -77,21 +81,81 @@ impl World {
                     true => format!("{{\"progress\":\"{}\",\"attempt\":{attempt}}}", self.mono_ms % 1000),
                     false => format!("{{\"progress\":\"{}\"}}", self.mono_ms % 1000),
                 };
-                self.write(paths.heartbeat(&key), text.into_bytes());
+                self.beat(paths, &key, habit, number, text.into_bytes());
             }
-            Act::Touch => self.disk.shared.borrow_mut().tree.touch(&paths.heartbeat(&key)),
-            Act::GarbageBeat => self.write(paths.heartbeat(&key), b"alive!".to_vec()),
+            Act::Touch => {
+                let path = heartbeat_of(paths, &key, habit, number);
+                self.disk.shared.borrow_mut().tree.touch(&path);
+            }
+            Act::GarbageBeat => {
+                self.write(heartbeat_of(paths, &key, habit, number), b"alive!".to_vec());
+            }
             Act::DeleteSpec => {
                 let _ = self.disk.shared.borrow_mut().tree.remove(&paths.spec(&key));
             }
             Act::WriteFile(name) => {
-                let path = self.layout.root().join(name);
-                let _ = self.disk.shared.borrow_mut().tree.replace(&path, b"made".to_vec(), 0);
+                let path = self.layout.root().join(&name);
+                let text = format!("made by {batch}/{ix}/{attempt}").into_bytes();
+                let _ = self.disk.shared.borrow_mut().tree.replace(&path, text, 0);
+                self.readings[batch].written.insert(name);
+            }
+            Act::Result { bytes, stroke: Stroke::Part(1 | 2), is_valid: true, .. }
+                if habit == Habit::Verbs =>
+            {
+                // The verb writes all of it at once, when it is complete.
+                drop(bytes);
+            }
+            Act::Result { bytes, is_valid: true, .. } if habit == Habit::Verbs => {
+                self.deliver(paths, batch, &key, number, &bytes);
             }
             Act::Result { bytes, stroke, is_valid, says } => {
-                self.write_result(paths.result(&key), batch, key.as_str(), bytes, stroke, is_valid, says);
+                let (path, says) = match habit {
+                    Habit::Plain => (paths.result(&key), says),
+                    // Whose outbox it is says whose result it is.
+                    Habit::Outbox | Habit::Verbs => (paths.outbox(&key, number).result(), Some(attempt)),
+                };
+                self.write_result(path, batch, key.as_str(), bytes, stroke, is_valid, says);
             }
         }
+    }
+
+    /// Beats; one that uses `wk agent` does so by the product's own code.
+    fn beat(&mut self, paths: &BatchPaths, key: &TaskKey, habit: Habit, number: Attempt, bytes: Vec<u8>) {
+        let path = heartbeat_of(paths, key, habit, number);
+        if habit != Habit::Verbs {
+            return self.write(path, bytes);
+        }
+        if let Ok(true) = outsider::beat(&self.disk.of_outsider(), paths, key, Some(number), &bytes) {
+            // Where its attempt has no outbox, as on a bus that was made anew, it takes the plain name.
+            let is_there = self.disk.shared.borrow().tree.find(&path).is_some();
+            self.hint(if is_there { path } else { paths.heartbeat(key) });
+        }
+    }
+
+    /// Delivers a result as `wk agent done` does, and takes its word for what came of it.
+    fn deliver(&mut self, paths: &BatchPaths, batch: usize, key: &TaskKey, number: Attempt, bytes: &[u8]) {
+        // The verb always says for whom it speaks.
+        let mut said: serde_json::Value = serde_json::from_slice(bytes).unwrap();
+        said["attempt"] = number.number().into();
+        let bytes = &serde_json::to_vec(&said).unwrap();
+        let delivery = outsider::deliver(&self.disk.of_outsider(), paths, key, Some(number), bytes);
+        self.say(|| format!("delivered {key}#{number}: {delivery:?}"));
+        let Ok(Delivery::Made(path)) = delivery else { return };
+        let during = self.readings[batch].live_attempt(key.as_str());
+        self.readings[batch].published.push(Published {
+            key: key.as_str().to_owned(),
+            sha256: sha256(bytes),
+            says: Some(number.number()),
+            is_valid: true,
+            during,
+            at_ms: self.mono_ms,
+            visible_from: 0,
+            is_overwritten: false,
+            was_torn: false,
+            by_verb: true,
+        });
+        self.keep(bytes, format!("result delivered for {key}"));
+        self.hint(path);
     }
 
     fn delay(&mut self) -> u64 {
@@ -123,7 +187,7 @@ impl World {
     ) {
         let is_new = self.disk.shared.borrow().tree.find(&path).is_none();
         self.forget_box(batch, key, &path);
-        let mut visible_from = 0;
+        let visible_from;
         let is_written = match stroke {
             Stroke::Whole => {
                 visible_from = if is_new { self.delay() } else { 0 };
@@ -133,7 +197,10 @@ impl World {
                 // A later part of a file that was moved away goes where the file went: here, a new one.
                 let end = if part == 3 { bytes.len() } else { bytes.len() * part as usize / 3 };
                 let tree = &mut self.disk.shared.borrow_mut().tree;
-                tree.write_in_place(&path, bytes[..end].to_vec(), part < 3).is_ok()
+                let is_written = tree.write_in_place(&path, bytes[..end].to_vec(), part < 3).is_ok();
+                // Written into a file of somebody else's that is not visible yet, it is not visible either.
+                visible_from = tree.visible_from(&path);
+                is_written
             }
         };
         if is_written && matches!(stroke, Stroke::Whole | Stroke::Part(3)) {
@@ -148,6 +215,7 @@ impl World {
                 visible_from,
                 is_overwritten: false,
                 was_torn: stroke != Stroke::Whole,
+                by_verb: false,
             });
             self.keep(
                 &bytes,
@@ -158,7 +226,7 @@ impl World {
     }
 
     /// What lies in the drop box is about to be replaced by whoever writes there now.
-    fn forget_box(&mut self, batch: usize, key: &str, path: &std::path::Path) {
+    fn forget_box(&mut self, batch: usize, key: &str, path: &Path) {
         let shared = self.disk.shared.borrow();
         let Some(file) = shared.tree.file(path) else { return };
         let (print, hash) = (fingerprint(&file.bytes), sha256(&file.bytes));
@@ -285,6 +353,7 @@ impl World {
                         visible_from: 0,
                         is_overwritten: true,
                         was_torn: true,
+                        by_verb: false,
                     });
                 }
                 return;
@@ -305,18 +374,46 @@ impl World {
                 .map(|(key, seen)| (key.clone(), seen.attempt))
                 .collect();
             for (key, attempt) in live {
-                let path = paths.heartbeat(&TaskKey::parse(&key).unwrap());
+                let places = heartbeats_of(&paths, &key, attempt);
                 let shared = self.disk.shared.borrow();
-                let look = visible_look(&shared.tree, &path).filter(|look| look.size > 0);
-                let fresh = || Beat { attempt, tick, looks: 0, look: None };
+                let fresh = || Beat { attempt, tick, looks: 0, seen: [None; 2] };
                 let beat = self.readings[batch].beats.entry(key).or_insert_with(fresh);
                 if beat.attempt != attempt {
                     *beat = fresh();
                 }
-                if look.is_some() && look != beat.look && speaks_for(&shared.tree, &path, attempt) {
-                    *beat = Beat { attempt, tick, looks: 0, look };
+                for (path, seen) in places.iter().zip(&mut beat.seen) {
+                    if let Some(look) = new_beat(&shared.tree, path, attempt, *seen) {
+                        (*seen, beat.tick, beat.looks) = (Some(look), tick, 0);
+                    }
                 }
                 beat.looks += 1;
+            }
+        }
+    }
+
+    /// An event tells of an attempt's first beat; later ones are for the scans.
+    pub fn observe_first_beats(&mut self, hints: &BTreeSet<PathBuf>) {
+        let tick = self.now().clock.0;
+        for batch in 0..self.readings.len() {
+            let paths = self.paths(batch);
+            let unbegun: Vec<(String, u32)> = self.readings[batch]
+                .tasks
+                .iter()
+                .filter(|(_, seen)| seen.is_live && !seen.is_running)
+                .map(|(key, seen)| (key.clone(), seen.attempt))
+                .collect();
+            for (key, attempt) in unbegun {
+                let places = heartbeats_of(&paths, &key, attempt);
+                if !places.iter().any(|path| hints.contains(path)) {
+                    continue;
+                }
+                let shared = self.disk.shared.borrow();
+                let Some(beat) = self.readings[batch].beats.get_mut(&key) else { continue };
+                for (path, seen) in places.iter().zip(&mut beat.seen) {
+                    if let Some(look) = new_beat(&shared.tree, path, attempt, *seen) {
+                        (*seen, beat.tick, beat.looks) = (Some(look), tick, 0);
+                    }
+                }
             }
         }
     }
@@ -355,13 +452,34 @@ impl World {
     }
 }
 
-fn is_result(path: &std::path::Path) -> bool {
+/// Where an agent of this habit beats.
+fn heartbeat_of(paths: &BatchPaths, key: &TaskKey, habit: Habit, number: Attempt) -> PathBuf {
+    match habit {
+        Habit::Plain => paths.heartbeat(key),
+        Habit::Outbox | Habit::Verbs => paths.outbox(key, number).heartbeat(),
+    }
+}
+
+/// Both places where an attempt may beat.
+fn heartbeats_of(paths: &BatchPaths, key: &str, attempt: u32) -> [PathBuf; 2] {
+    let key = TaskKey::parse(key).unwrap();
+    let number = Attempt::from_wire(u64::from(attempt)).unwrap();
+    [paths.outbox(&key, number).heartbeat(), paths.heartbeat(&key)]
+}
+
+/// How a heartbeat looks that changed, and speaks for this attempt.
+fn new_beat(tree: &Tree, path: &Path, attempt: u32, seen: Option<Look>) -> Option<Look> {
+    let look = visible_look(tree, path).filter(|look| look.size > 0)?;
+    (Some(look) != seen && speaks_for(tree, path, attempt)).then_some(look)
+}
+
+fn is_result(path: &Path) -> bool {
     path.to_string_lossy().ends_with("result.json")
 }
 
-fn speaks_for(tree: &super::tree::Tree, path: &std::path::Path, attempt: u32) -> bool {
+fn speaks_for(tree: &Tree, path: &Path, attempt: u32) -> bool {
     let Some(inode) = tree.find_visible(path) else { return false };
-    let super::tree::Node::File(file) = tree.node(inode) else { return false };
+    let Node::File(file) = tree.node(inode) else { return false };
     match serde_json::from_slice::<serde_json::Value>(&file.bytes) {
         Ok(value) if value.is_object() => {
             value["attempt"].as_u64().is_none_or(|said| said == u64::from(attempt))

@@ -51,6 +51,8 @@ pub struct Shared {
     ghosts: Vec<PathBuf>,
     /// Journal lines with this text never reach the file: a planted bug.
     pub swallows: Option<&'static str>,
+    /// What must not take the place of another file does: a planted bug.
+    pub replaces: bool,
 }
 
 /// One process's view of the shared disk.
@@ -59,6 +61,9 @@ pub struct ModelDisk {
     pub shared: Rc<RefCell<Shared>>,
     pub process: u64,
 }
+
+/// The number of those who are no watcher: no fault of a watcher's disk befalls them.
+pub const OUTSIDER: u64 = u64::MAX;
 
 enum Kind {
     Reads,
@@ -84,11 +89,20 @@ impl ModelDisk {
             touched: Vec::new(),
             ghosts: Vec::new(),
             swallows: None,
+            replaces: false,
         };
         ModelDisk { shared: Rc::new(RefCell::new(shared)), process: 0 }
     }
 
+    /// The same disk for an agent that uses `wk agent`.
+    pub fn of_outsider(&self) -> ModelDisk {
+        ModelDisk { shared: self.shared.clone(), process: OUTSIDER }
+    }
+
     fn begin(&self, shared: &mut Shared, kind: Kind) -> io::Result<()> {
+        if self.process == OUTSIDER {
+            return Ok(());
+        }
         shared.operations += 1;
         if shared.crash_at.is_some_and(|at| shared.operations >= at) {
             shared.is_crashed = true;
@@ -122,12 +136,13 @@ impl ModelDisk {
     }
 
     fn room(&self, shared: &Shared) -> io::Result<()> {
-        if shared.trouble == Trouble::Full { Err(errno(libc::ENOSPC)) } else { Ok(()) }
+        let is_full = shared.trouble == Trouble::Full && self.process != OUTSIDER;
+        if is_full { Err(errno(libc::ENOSPC)) } else { Ok(()) }
     }
 
     /// The call took effect, and still says that it failed.
     fn fails_afterwards(&self, shared: &mut Shared) -> io::Result<()> {
-        if shared.after_effect && shared.random.chance(4) {
+        if self.process != OUTSIDER && shared.after_effect && shared.random.chance(4) {
             shared.fired.count(Fault::ErrorAfterEffect);
             return Err(errno(libc::EMFILE));
         }
@@ -334,6 +349,18 @@ impl Disk for ModelDisk {
         Ok(())
     }
 
+    fn publish_once(&self, path: &Path, bytes: &[u8]) -> io::Result<bool> {
+        let shared = &mut *self.shared.borrow_mut();
+        self.begin(shared, Kind::Changes)?;
+        if shared.tree.find(path).is_some() && !shared.replaces {
+            return Ok(false);
+        }
+        shared.tree.replace(path, bytes.to_vec(), 0)?;
+        shared.tree.sync_file(path);
+        shared.tree.sync_names(path.parent().unwrap_or(path));
+        Ok(true)
+    }
+
     fn create_empty(&self, path: &Path) -> io::Result<()> {
         let shared = &mut *self.shared.borrow_mut();
         self.begin(shared, Kind::Changes)?;
@@ -421,6 +448,11 @@ impl Disk for ModelDisk {
         shared.tree.sync_names(to.parent().unwrap_or(to));
         shared.tree.sync_names(from.parent().unwrap_or(from));
         self.fails_afterwards(shared)
+    }
+
+    /// Always the same, so that a seed is one world.
+    fn random(&self) -> u64 {
+        0
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {

@@ -29,6 +29,8 @@ faults! {
     Suspended = "the machine is suspended",
     WallStep = "the wall clock is set by up to a day",
     SecondWatcher = "a second watcher takes over while the first one is paused",
+    ReplacedLock = "the watcher's lock is replaced by a file that says the same",
+    RemadeBus = "the bus is removed and made anew while a watcher of the old one is paused",
     DiskFull = "the disk is full",
     DiskError = "the disk gives input/output errors",
     JournalSyncError = "the journal's sync fails",

@@ -1,25 +1,47 @@
-//! Six bugs, planted one at a time: a simulator that cannot fail proves nothing. Each is caught within a
+//! Ten bugs, planted one at a time: a simulator that cannot fail proves nothing. Each is caught within a
 //! bounded number of seeds, by the invariant that it breaks.
 
 use watchkeeper::decide::{self, Now, Observed, Pulses};
+use watchkeeper::model::evidence::Change;
 use watchkeeper::model::state::{BatchState, Phase};
 use watchkeeper::model::{Attempt, Event};
 use watchkeeper::watcher::Heart;
 
 use super::fault::Fault;
-use super::world::Options;
-use super::{ordinary, play};
+use super::world::{Bug, Options};
+use super::{Campaign, ordinary, play};
 
 /// By then each bug must have been found.
 const SEEDS_MOST: u64 = 500;
+
+fn bug_caught(bug: Bug, by: &[&str]) {
+    let found = play(&Campaign::first(SEEDS_MOST), |seed| Options { bug: Some(bug), ..ordinary(seed) }).found;
+    let (seed, violation) = found.first().expect("the planted bug was not noticed");
+    assert!(by.contains(&violation.invariant), "seed {seed}: {violation:?}, where {by:?} was expected");
+}
+
+#[test]
+fn a_lock_that_is_known_by_its_content_is_noticed() {
+    bug_caught(Bug::LockByContent, &["I1"]);
+}
+
+#[test]
+fn a_second_result_that_takes_the_place_of_the_first_is_noticed() {
+    bug_caught(Bug::SecondResultWins, &["I26", "I17"]);
+}
+
+#[test]
+fn an_epoch_that_is_counted_from_one_again_is_noticed() {
+    bug_caught(Bug::EpochFromOne, &["I1"]);
+}
 
 fn caught(heart: Option<Heart>, swallows: Option<&'static str>, by: &[&str], without: &[Fault]) {
     let options = |seed| {
         let ordinary = ordinary(seed);
         Options { heart, swallows, menu: ordinary.menu.clone().without(without), ..ordinary }
     };
-    let (_, _, found) = play(SEEDS_MOST, options);
-    let (seed, violation) = found.expect("the planted bug was not noticed");
+    let found = play(&Campaign::first(SEEDS_MOST), options).found;
+    let (seed, violation) = found.first().expect("the planted bug was not noticed");
     assert!(by.contains(&violation.invariant), "seed {seed}: {violation:?}, where {by:?} was expected");
 }
 
@@ -58,6 +80,20 @@ fn accepts_late(state: &mut BatchState, mut observed: Observed, pulses: &Pulses,
 #[test]
 fn a_late_result_that_counts_is_noticed() {
     caught(Some(accepts_late), None, &["I6"], &[]);
+}
+
+/// An agent that says that it succeeded has done what its task declares.
+fn believes(state: &mut BatchState, mut observed: Observed, pulses: &Pulses, now: Now) -> Vec<Event> {
+    let results = observed.results.iter_mut().filter_map(|seen| seen.content.as_mut().ok());
+    for place in results.flat_map(|checked| &mut checked.declared) {
+        place.change = Change::Modified;
+    }
+    decide::decide(state, observed, pulses, now)
+}
+
+#[test]
+fn a_success_without_evidence_is_noticed() {
+    caught(Some(believes), None, &["I27"], &[]);
 }
 
 /// A second attempt begins while the first one is out.

@@ -1,7 +1,7 @@
 //! What must hold whatever happens: the journal read independently of the product, line by line, against
 //! what the agents did and what a watcher could see.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 use watchkeeper::bus::Look;
@@ -22,6 +22,7 @@ fn broken<T>(invariant: &'static str, detail: String) -> Result<T, Violation> {
 }
 
 /// A result that an agent published completely.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about it")]
 #[derive(Debug, Clone)]
 pub struct Published {
     pub key: String,
@@ -35,6 +36,8 @@ pub struct Published {
     pub visible_from: u64,
     pub is_overwritten: bool,
     pub was_torn: bool,
+    /// It was delivered by the product's own verb, which never lets a second one take the place of the first.
+    pub by_verb: bool,
 }
 
 /// When an attempt was last seen to beat, by the oracle's own looks.
@@ -43,7 +46,14 @@ pub struct Beat {
     pub attempt: u32,
     pub tick: u64,
     pub looks: u32,
-    pub look: Option<Look>,
+    /// How the heartbeats in the outbox and at the plain name looked.
+    pub seen: [Option<Look>; 2],
+}
+
+impl Beat {
+    pub fn has_beaten(&self) -> bool {
+        self.seen.iter().any(Option::is_some)
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -65,8 +75,12 @@ pub struct Reading {
     pub is_serialised: bool,
     pub tasks: HashMap<String, Seen>,
     pub published: Vec<Published>,
+    /// What agents have written outside of the bus.
+    pub written: HashSet<String>,
     pub beats: HashMap<String, Beat>,
     read_bytes: usize,
+    /// Power was lost: a journal that is as long as before may hold other lines.
+    pub is_doubtful: bool,
     last_seq: u64,
     last_epoch: u64,
     pub finished: bool,
@@ -93,8 +107,10 @@ impl Reading {
             is_serialised: true,
             tasks: HashMap::new(),
             published: Vec::new(),
+            written: HashSet::new(),
             beats: HashMap::new(),
             read_bytes: 0,
+            is_doubtful: false,
             last_seq: 0,
             last_epoch: 0,
             finished: false,
@@ -115,7 +131,7 @@ impl Reading {
 
     /// Reads what the journal holds beyond the last reading.
     pub fn read(&mut self, journal: &[u8], moment: Moment, told: &mut Vec<String>) -> Checked {
-        if journal.len() < self.read_bytes {
+        if journal.len() < self.read_bytes || std::mem::take(&mut self.is_doubtful) {
             self.forget();
         }
         let is_again = self.read_bytes == 0 && !self.beats.is_empty();
@@ -161,6 +177,7 @@ impl Reading {
                 if seen.collected.as_ref().is_none_or(|(of, _)| *of != attempt) {
                     return broken("I5", format!("{key} succeeded without a collected result"));
                 }
+                self.check_declared(&key)?;
                 self.end(&key, true)?;
             }
             "attempt_failed" => self.attempt_failed(entry, &key, attempt, moment, is_again)?,
@@ -213,7 +230,7 @@ impl Reading {
             self.check_files(key, &planned.files)?;
         }
         if self.beats.get(key).is_none_or(|beat| beat.attempt != attempt) {
-            self.beats.insert(key.to_owned(), Beat { attempt, tick, looks: 0, look: None });
+            self.beats.insert(key.to_owned(), Beat { attempt, tick, looks: 0, seen: [None; 2] });
         }
         let seen = self.task(key);
         (seen.attempt, seen.is_live, seen.is_running, seen.reprieve_until) = (attempt, true, false, 0);
@@ -229,6 +246,15 @@ impl Reading {
             }
         }
         Ok(())
+    }
+
+    /// Nothing is called done of which nobody wrote anything.
+    fn check_declared(&self, key: &str) -> Checked {
+        let declared = self.plan.task(key).map_or(&[] as &[String], |ix| &self.plan.tasks[ix].files);
+        match declared.iter().any(|file| self.written.contains(file)) || declared.is_empty() {
+            true => Ok(()),
+            false => broken("I27", format!("{key} succeeded, and nobody wrote {declared:?}")),
+        }
     }
 
     fn collected(
@@ -256,6 +282,9 @@ impl Reading {
                     format!("{key}: a result of attempt {:?} counts for {attempt}", one.says),
                 );
             }
+            Some(one) if one.by_verb && self.came_second(one) => {
+                return broken("I26", format!("{key}: a second result took the place of the first"));
+            }
             Some(one) if !one.is_valid => {
                 return broken("I3", format!("{key}: an invalid result is accepted"));
             }
@@ -271,6 +300,17 @@ impl Reading {
         }
         self.task(key).collected = Some((attempt, sha256));
         Ok(())
+    }
+
+    /// Whether another result of the same attempt had been delivered before, while that attempt was out.
+    fn came_second(&self, one: &Published) -> bool {
+        let same = |other: &&Published| {
+            let is_own = (&other.key, other.says, other.during) == (&one.key, one.says, one.during);
+            other.by_verb && is_own && !other.is_overwritten
+        };
+        // An agent of a bus that was removed may speak for an attempt that has not begun here.
+        let is_in_time = one.says == Some(one.during);
+        is_in_time && self.published.iter().find(same).is_some_and(|first| first.sha256 != one.sha256)
     }
 
     fn attempt_failed(
@@ -322,7 +362,7 @@ impl Reading {
         };
         let overdue = tick.saturating_sub(beat.tick);
         let bound = 3 * self.heartbeat_ms + 4 * self.scan_ms;
-        if self.is_undisturbed && beat.look.is_some() && overdue > bound {
+        if self.is_undisturbed && beat.has_beaten() && overdue > bound {
             return broken("I10", format!("{key}: {reason}, after {overdue} ms of silence"));
         }
         if !is_silence {

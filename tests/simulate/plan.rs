@@ -145,8 +145,11 @@ fn batch(random: &mut Random, settings: &Settings, number: usize, is_calm: bool)
                 (0..wanted.min(ix as u64)).map(|_| random.below(ix as u64) as usize).collect();
             dependencies.sort_unstable();
             dependencies.dedup();
-            let files =
-                if random.chance(15) { vec![format!("shared-{}", random.below(3))] } else { Vec::new() };
+            let files = if random.chance(15) {
+                vec![format!("shared-{number}-{}", random.below(3))]
+            } else {
+                Vec::new()
+            };
             let (key, task_id) = match way {
                 Way::Loose => (format!("alone{number}"), format!("alone{number}")),
                 Way::Specs => (format!("{}", ix + 1), format!("job-{}", ix + 1)),

@@ -14,6 +14,17 @@ pub enum Stroke {
     Part(u8),
 }
 
+/// How an agent writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Habit {
+    /// It knows the task's plain names alone.
+    Plain,
+    /// It writes its own files, where its spec says.
+    Outbox,
+    /// It uses `wk agent`.
+    Verbs,
+}
+
 /// One thing that an agent does.
 #[derive(Debug, Clone)]
 pub enum Act {
@@ -97,6 +108,17 @@ impl Scene<'_> {
         Random::stream(self.seed, "agent", number)
     }
 
+    pub fn habit(&self) -> Habit {
+        let mut random = self.random();
+        random.next();
+        *Random::stream(random.next(), "habit", 0).pick(&[Habit::Plain, Habit::Outbox, Habit::Verbs])
+    }
+
+    /// Whether this agent writes what its task declares, or only says that it did its work.
+    fn is_honest(&self) -> bool {
+        Random::stream(self.random().next(), "honest", 0).chance(75)
+    }
+
     /// The part that this agent plays; `None` is a plain success.
     pub fn part(&self) -> Option<Fault> {
         let mut random = self.random();
@@ -167,6 +189,9 @@ impl Scene<'_> {
         for _ in 0..beats + if part == Some(Fault::SlowButBeating) { 12 } else { 0 } {
             let act = if part == Some(Fault::TouchOnly) { Act::Touch } else { beat.clone() };
             script.add(random.between(interval / 2, interval), act);
+        }
+        for file in self.task.files.iter().filter(|_| self.is_honest()) {
+            script.add(10, Act::WriteFile(file.clone()));
         }
         self.end(&mut script, &mut random, part, says);
         script.steps

@@ -106,6 +106,16 @@ impl Tree {
         if entry.hidden_until > self.now_ms { entry.before } else { Some(entry.inode) }
     }
 
+    /// From when on others see what lies there.
+    pub fn visible_from(&self, path: &Path) -> u64 {
+        let dir = path.parent().and_then(|dir| self.find(dir));
+        let entries = dir.and_then(|dir| self.entries(dir));
+        entries
+            .zip(path.file_name())
+            .and_then(|(all, name)| all.get(name))
+            .map_or(0, |entry| entry.hidden_until)
+    }
+
     pub fn file(&self, path: &Path) -> Option<&File> {
         match &self.nodes[self.find(path)?] {
             Node::File(file) => Some(file),

@@ -4,15 +4,16 @@ use std::collections::HashMap;
 
 use watchkeeper::intake::NoSurroundings;
 use watchkeeper::model::clock::ActiveClock;
-use watchkeeper::model::{BatchId, Tick};
+use watchkeeper::model::{BatchId, Tick, WallTime};
 use watchkeeper::watcher::clock::{self, ClockFile};
 use watchkeeper::watcher::{Focus, TurnError, TurnReport, Watcher};
 
 use super::disk::ModelDisk;
 use super::fault::Fault;
+use super::lease::ModelLease;
 use super::oracle::{Beat, Violation};
 use super::plan::Way;
-use super::world::World;
+use super::world::{Bug, World};
 
 /// How often the watcher notes its clock.
 const CLOCK_NOTE_MS: u64 = 5_000;
@@ -31,11 +32,23 @@ impl World {
         self.disk.process += 1;
         let noted = clock::read(&self.disk, &self.layout);
         self.clock = ActiveClock::resume(Tick(noted.active_ms), self.mono_ms);
-        let now = self.now();
+        let mut now = self.now();
+        if self.options.bug == Some(Bug::EpochFromOne) {
+            // Without the time of day, epochs are counted.
+            now.wall = WallTime(0);
+        }
+        self.is_lock_gone = false;
+        // In half of the worlds nothing but the epoch tells one watcher from another.
+        let by_content = self.options.bug == Some(Bug::LockByContent);
+        let lease = self.has_leases().then(|| ModelLease::take(&self.disk, &self.layout.lock(), by_content));
         let settings = self.story.settings.clone();
         let runners = Box::new(watchkeeper::agent::runners::NoRunners);
         let opened = Watcher::open(self.disk.clone(), self.layout.clone(), settings, runners, now)
-            .map(|watcher| watcher.with_surroundings(Box::new(NoSurroundings)));
+            .map(|watcher| watcher.with_surroundings(Box::new(NoSurroundings)))
+            .map(|watcher| match lease {
+                Some(lease) => watcher.with_lease(lease),
+                None => watcher,
+            });
         if self.note_crash(Fault::DoubleCrash) {
             return self.read_journals();
         }
@@ -53,6 +66,10 @@ impl World {
         }
     }
 
+    pub fn has_leases(&self) -> bool {
+        self.seed.is_multiple_of(2)
+    }
+
     fn begin_watch(&mut self, watcher: Watcher<ModelDisk>) {
         let epoch = watcher.epoch();
         self.say(|| format!("watcher of epoch {epoch} is up"));
@@ -67,7 +84,7 @@ impl World {
         let tick = self.clock.now().0;
         for reading in &mut self.readings {
             for beat in reading.beats.values_mut() {
-                (beat.tick, beat.looks, beat.look) = (tick, 0, None);
+                (beat.tick, beat.looks, beat.seen) = (tick, 0, [None; 2]);
             }
         }
     }
@@ -102,13 +119,15 @@ impl World {
             return self.read_journals();
         }
         let focus = if is_full { Focus::full() } else { self.focus() };
-        self.hints.clear();
+        let hints = std::mem::take(&mut self.hints);
         // What is seen counts only if the turn comes to its end.
         let may_fail = self.trouble_until > 0 || self.disk.shared.borrow().after_effect;
         let before: Option<Vec<_>> =
             may_fail.then(|| self.readings.iter().map(|reading| reading.beats.clone()).collect());
         if is_full {
             self.observe();
+        } else {
+            self.observe_first_beats(&hints);
         }
         let now = self.now();
         self.turns += 1;
@@ -116,6 +135,10 @@ impl World {
         let turned = watcher.turn(&focus, now);
         if self.note_crash(Fault::Crash) {
             return self.read_journals();
+        }
+        if self.is_lock_gone && !matches!(turned, Err(TurnError::LockGone { .. })) {
+            let detail = "the watcher went on, although its lock had been replaced".to_owned();
+            return Err(Violation { invariant: "I1", detail });
         }
         let scan = self.story.settings.scan_interval.millis();
         if is_full {
@@ -222,17 +245,13 @@ impl World {
     fn focus(&self) -> Focus {
         let mut focus = Focus::default();
         for path in &self.hints {
-            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
+            let Some(parent) = path.parent() else { continue };
             if parent == self.layout.inbox() || parent == self.layout.tasks() {
                 focus.intake = true;
                 continue;
             }
-            let (dir, name) = match parent.file_name() {
-                Some(control) if control == "control" => (parent.parent(), control.to_owned()),
-                _ => (Some(parent), name.to_owned()),
-            };
-            let id =
-                dir.and_then(|dir| dir.file_name()).and_then(watchkeeper::bus::layout::batch_of_directory);
+            let Some((dir, name)) = watchkeeper::bus::layout::place_in_batch(path) else { continue };
+            let id = dir.file_name().and_then(watchkeeper::bus::layout::batch_of_directory);
             if let Some(Ok(id)) = id {
                 focus.names.entry(id).or_default().push(name);
             }
@@ -245,7 +264,7 @@ impl World {
         let Some((_, mut rival)) = self.rival.take() else { return Ok(()) };
         let now = self.now();
         match rival.turn(&Focus::full(), now) {
-            Err(TurnError::Superseded { .. }) => Ok(()),
+            Err(TurnError::Superseded { .. } | TurnError::LockGone { .. }) => Ok(()),
             _ if self.disk.shared.borrow().is_crashed || self.trouble_until > 0 => Ok(()),
             Err(error) => Err(Violation { invariant: "I1", detail: format!("the old watcher: {error}") }),
             Ok(report) => {

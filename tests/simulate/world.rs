@@ -25,6 +25,14 @@ const LIVENESS_MS: u64 = 1_500_000;
 /// When somebody else takes up what is still on offer.
 const OTHERS_COME_MS: u64 = 600_000;
 
+/// A bug that is planted at the edge, where the heart cannot see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bug {
+    LockByContent,
+    SecondResultWins,
+    EpochFromOne,
+}
+
 /// What a run is to be like.
 #[derive(Clone)]
 pub struct Options {
@@ -32,12 +40,14 @@ pub struct Options {
     pub is_calm: bool,
     pub heart: Option<Heart>,
     pub swallows: Option<&'static str>,
+    pub bug: Option<Bug>,
     pub traces: bool,
 }
 
 impl Options {
     pub fn swarm(seed: u64) -> Self {
-        Options { menu: Menu::swarm(seed), is_calm: false, heart: None, swallows: None, traces: false }
+        let menu = Menu::swarm(seed);
+        Options { menu, is_calm: false, heart: None, swallows: None, bug: None, traces: false }
     }
 }
 
@@ -70,6 +80,8 @@ pub struct World {
     pub wall_ms: i64,
     pub watcher: Option<Watcher<ModelDisk>>,
     pub rival: Option<(u64, Watcher<ModelDisk>)>,
+    /// Somebody replaced the lock of the watcher, which must end at its next turn.
+    pub is_lock_gone: bool,
     pub clock: ActiveClock,
     pub planned_ms: u64,
     pub is_degraded: bool,
@@ -109,19 +121,17 @@ impl World {
             shared.half_renames = options.menu.has(Fault::HalfRename);
             shared.after_effect = options.menu.has(Fault::ErrorAfterEffect);
             shared.swallows = options.swallows;
+            shared.replaces = options.bug == Some(Bug::SecondResultWins);
             if options.menu.has(Fault::CoarseClock) {
                 (shared.tree.grain_ms, shared.tree.reuses_numbers) = (1_000, true);
             }
+            // Which of two tasks comes first to a file, and makes it, is a matter of time.
+            let tasks = story.batches.iter().flat_map(|batch| &batch.tasks).filter(|_| options.is_calm);
+            for file in tasks.flat_map(|task| &task.files) {
+                let _ = shared.tree.replace(&layout.root().join(file), b"before".to_vec(), 0);
+            }
         }
-        let is_undisturbed = options.menu.leaves_the_watcher_alone();
-        let reading = |plan: &super::plan::PlannedBatch| {
-            Reading::new(
-                plan.clone(),
-                &story.settings,
-                is_undisturbed && story.settings.batch_timeout.is_none(),
-            )
-        };
-        let readings = story.batches.iter().map(reading).collect();
+        let readings = fresh_readings(&story, &options);
         let count = story.batches.len();
         World {
             seed,
@@ -132,6 +142,7 @@ impl World {
             wall_ms: 1_762_785_000_000,
             watcher: None,
             rival: None,
+            is_lock_gone: false,
             clock: ActiveClock::resume(Tick(0), 1_000),
             planned_ms: 0,
             is_degraded: false,
@@ -424,6 +435,12 @@ impl World {
             is_calm: self.options.is_calm,
         }
     }
+}
+
+/// The stories as nobody has begun them.
+pub fn fresh_readings(story: &Story, options: &Options) -> Vec<Reading> {
+    let is_undisturbed = options.menu.leaves_the_watcher_alone() && story.settings.batch_timeout.is_none();
+    story.batches.iter().map(|plan| Reading::new(plan.clone(), &story.settings, is_undisturbed)).collect()
 }
 
 /// Stands for a byte sequence.
