@@ -106,7 +106,7 @@ fn a_heartbeat_that_is_no_plain_file_is_no_heartbeat() {
         bus.wait_event("1", "attempt_failed", "1");
         bus.agent("1/2").delivers(SUCCESS);
         let result = bus.ended("1");
-        assert_eq!(ending(&result, "1"), "failed:no_heartbeat", "{kind}");
+        assert_eq!(ending(&result, "1"), "failed:heartbeat_malformed", "{kind}");
         assert_eq!(ending(&result, "2"), "success", "{kind}");
     }
 }

@@ -73,6 +73,33 @@ fn who_takes_a_task_must_beat_within_the_start_limit() {
 }
 
 #[test]
+fn a_heartbeat_that_says_that_the_work_has_ended_has_half_a_minute_for_its_result() {
+    check(
+        "1 max_retries=0\n 2 max_retries=0\n 3\n 4 max_retries=0",
+        "0    turn   => offered 1#1; offered 2#1; offered 3#1; offered 4#1
+         1    beat 1 2 3 4 => started 1#1; started 2#1; started 3#1; started 4#1
+         5    ends 1 3
+         6    breaks 2
+         20   beat 3 4
+         34   done 3, beat 4 => collected 3#1; succeeded 3#1
+         35   ends 1
+         35.1 ends 1 => failed 1#1: its heartbeat says 'completed', but no result followed within 30s
+         36   beat 4
+         36.1 beat 4 => failed 2#1: the agent reported failure: its heartbeat says 'failed'; no result followed within 30s
+         66   done 4 => collected 4#1; succeeded 4#1; finished partial_success",
+    );
+    check(
+        "1 max_retries=0",
+        "0    turn   => offered 1#1
+         1    ends 1 => started 1#1
+         20   beat 1
+         40   ends 1
+         69   ends 1
+         70.1 ends 1 => failed 1#1: its heartbeat says 'completed', but no result followed within 30s; finished failure",
+    );
+}
+
+#[test]
 fn an_attempt_over_its_time_is_ended_though_it_beats_and_tried_again() {
     check(
         "1 max_retries=1 timeout_seconds=100",
@@ -99,7 +126,7 @@ fn a_stage_over_its_time_ends_its_tasks_without_retry_and_no_others() {
          110  beat 2 3
          111  beat 2 3 => failed 2#1: stage 1 exceeded 100s timeout
          160  beat 3
-         161  beat 3   => failed 3#1: stage 2 exceeded 100s timeout; finished partial_success",
+         161  beat 3   => failed 3#1: stage 2 exceeded 100s timeout; finished timeout",
     );
 }
 
@@ -146,7 +173,7 @@ fn a_stages_clock_stands_still_while_none_of_its_tasks_runs() {
          900  scan
          910  beat 2 => started 2#1
          960  beat 2
-         961  beat 2 => failed 2#1: stage 1 exceeded 100s timeout; finished partial_success",
+         961  beat 2 => failed 2#1: stage 1 exceeded 100s timeout; finished timeout",
     );
 }
 

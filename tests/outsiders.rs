@@ -228,7 +228,12 @@ fn claimed_files_must_exist_and_must_have_changed() {
     assert_eq!(ending(&result, "1"), "failed:evidence_missing");
     assert_eq!(ending(&result, "2"), "failed:evidence_missing");
     assert_eq!(ending(&result, "3"), "success");
-    assert_eq!(task(&result, "3")["evidence"], "observed");
+    assert_eq!(task(&result, "3")["evidence"], "claimed", "nobody declared it");
+    assert_eq!(
+        task(&result, "3")["files_created"],
+        serde_json::json!(["new.txt"]),
+        "it was seen all the same"
+    );
     assert_eq!(ending(&result, "4"), "failed:evidence_missing", "declared, claimed and untouched");
     assert!(task(&result, "2")["reason"].as_str().unwrap().contains("did not change"));
 }
@@ -257,7 +262,7 @@ fn claimed_files_must_lie_inside_the_root() {
 #[test]
 fn what_is_only_claimed_fails_where_more_is_required() {
     let bus = Bus::new();
-    let plan = bus.plan("batch_id = 7\n max_retries = 0\n 1\n 2");
+    let plan = bus.plan("batch_id = 7\n max_retries = 0\n 1\n 2 files_modified=[\"seen.txt\"]");
     let run = bus.start(&["run", plan.to_str().unwrap(), "--require", "observed"], &[]);
     bus.agent("7/1").waits_for_spec().delivers(SUCCESS);
     bus.agent("7/2").waits_for_spec();

@@ -173,7 +173,7 @@ fn a_stage_or_a_batch_over_its_time_ends_all_that_is_under_way() {
             rehearse(batch, &Conditions::fair(&Settings::default()))
         };
         let rehearsal = with("stage_timeout_seconds=1000");
-        check_ends(&rehearsal, BatchStatus::PartialSuccess, 1000.0);
+        check_ends(&rehearsal, BatchStatus::Timeout, 1000.0);
         assert_eq!(ending(&rehearsal, "2"), "1 stage_timeout");
         assert_eq!(ending(&rehearsal, "3"), "1 success");
         let rehearsal = with("batch_timeout_seconds=500");
@@ -363,9 +363,14 @@ fn the_demo_goes_in_a_rehearsal_as_it_goes_in_truth() {
     let name = plan.to_str().unwrap();
     let rehearsed = bus.wk(&["rehearse", name, "--fail", "3b:1", "--fail", "3c", "--json"]).exits(3).json();
     let run = bus.run(&plan, &[]);
+    std::fs::create_dir_all(bus.root().join("out")).unwrap();
     let works = |key: &str, tries: &[&str]| {
         for (attempt, status) in (1..).zip(tries) {
-            bus.agent(&format!("1/{key}")).waits_for_attempt(attempt).delivers_for(attempt, status);
+            let agent = bus.agent(&format!("1/{key}"));
+            agent.waits_for_attempt(attempt);
+            std::fs::write(bus.root().join(format!("out/{key}.txt")), format!("attempt {attempt}\n"))
+                .unwrap();
+            agent.delivers_for(attempt, status);
         }
     };
     for key in ["1", "2a", "2b", "3a"] {

@@ -110,7 +110,11 @@ fn what_we_write_passes_its_own_schema() {
     let key = TaskKey::parse("1").unwrap();
     let dropped = br#"{"task_id": "phase-1", "goal": "Write the parser", "ours": 1}"#;
     let task = spec::read_dropped(&key, dropped, &Settings::default()).unwrap().task;
-    let paths = spec::SpecPaths { heartbeat_file: "task-1.hb", result_file: "task-1.result.json" };
+    let paths = spec::SpecPaths {
+        outbox: "outbox/1/1",
+        heartbeat_file: "outbox/1/1/heartbeat.json",
+        result_file: "outbox/1/1/result.json",
+    };
     let previous = [(Attempt::FIRST, Reason::NoHeartbeat { limit: Seconds(60.0) })];
     let attempt = Attempt::FIRST.next();
     let written = spec::render(&task, &BatchId::from_number(43), attempt, WallTime(0), paths, &previous);
@@ -134,10 +138,11 @@ fn a_journal_line_and_a_refusal_pass_theirs() {
     let defect = Defect::new("cut_off", Place::LineColumn(1, 7), "EOF", "write it completely");
     let because = Reason::ResultRefused { defects: vec![defect.clone()] };
     let events = [
-        Event::Accepted { tasks: 3 },
+        Event::Accepted { tasks: 3, batch_sha256: Some("00ff".to_owned()) },
         Event::Started { task: task.clone(), attempt: Attempt::FIRST, sign: Sign::Take { by: "me".into() } },
         Event::AttemptFailed { task, attempt: Attempt::FIRST, because, retry_at: Some(Tick(5)) },
         Event::CancelAsked { by: "ann".into(), why: None },
+        Event::OutOfTime { limit: Seconds(60.0) },
     ];
     for event in events {
         let (at, clock) = (WallTime(0), Tick(1));

@@ -94,8 +94,11 @@ fn specs_heartbeats_and_results_share_one_directory_per_batch() {
     }
     assert!(!bus.path("tasks/43").exists(), "there is no second directory with a shorter name");
     let spec: serde_json::Value = serde_json::from_slice(&std::fs::read(agent.spec()).unwrap()).unwrap();
-    assert_eq!(spec["heartbeat_file"], agent.heartbeat().to_str().unwrap());
-    assert_eq!(spec["result_file"], agent.result().to_str().unwrap());
+    let outbox = dir.join("outbox/1/1");
+    assert_eq!(spec["outbox"], outbox.to_str().unwrap());
+    assert_eq!(spec["heartbeat_file"], outbox.join("heartbeat.json").to_str().unwrap());
+    assert_eq!(spec["result_file"], outbox.join("result.json").to_str().unwrap());
+    // An agent that knows only the names of the convention uses those.
     agent.beats().delivers(SUCCESS);
     run.ends().exits(0);
 }

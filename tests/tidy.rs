@@ -19,7 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("outcome", &["model", "graph", "intake", "view"]),
     ("rehearse", &["model", "decide", "graph", "intake", "outcome", "view", "format"]),
     ("bus", &["model", "format"]),
-    ("verify", &["model", "bus"]),
+    ("verify", &["model", "bus", "work_tree"]),
     ("work_tree", &["model", "bus"]),
     // The runner looks at what its agent made; intake asks about the directories of agents.
     ("agent", &["model", "format", "bus", "intake", "verify", "work_tree"]),
@@ -56,13 +56,15 @@ const MAY_EXPECT: &[(&str, &[&str])] = &[
         &[
             "src/agent/runner/start.rs",
             "src/agent/environment.rs",
+            "src/agent/foreground.rs",
+            "src/agent/granted.rs",
             "src/agent/launcher/process.rs",
             "src/agent/launcher/tmux.rs",
             "src/agent/nursery.rs",
+            "src/bus/access.rs",
             "src/bus/archive.rs",
             "src/bus/lease.rs",
             "src/bus/occupancy.rs",
-            "src/bus/outsider.rs",
             "src/bus/real_disk.rs",
             "src/face/cli/agent.rs",
             "src/face/cli/doctor.rs",
@@ -70,6 +72,7 @@ const MAY_EXPECT: &[(&str, &[&str])] = &[
             "src/face/cli/logs.rs",
             "src/face/cli/submit.rs",
             "src/merge/tree_disk.rs",
+            "src/verify/commits.rs",
         ],
     ),
 ];
@@ -106,7 +109,7 @@ const BUS_NAMES: &[&str] = &[
     "checkpoint.tar.gz",
 ];
 /// Where they are spelled: those of the bus, and those of a handed-over batch's workspace.
-const LAYOUT: &[&str] = &["src/bus/layout.rs", "src/model/workspace.rs"];
+const LAYOUT: &[&str] = &["src/bus/layout.rs", "src/bus/names.rs", "src/model/workspace.rs"];
 
 #[test]
 fn dependencies_point_down_only() {

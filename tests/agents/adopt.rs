@@ -320,7 +320,7 @@ const SHORT_SILENCE: &[&str] = &["heartbeat_timeout_seconds=3", "kill_grace_seco
 
 /// Waits until a beat of the task is there.
 fn has_beaten(stage: &Stage, key: &str) {
-    let path = stage.path(&format!("tasks/batch-7/task-{key}.hb"));
+    let path = stage.path(&format!("tasks/batch-7/outbox/{key}/1/heartbeat.json"));
     stage.wait_for(&format!("a beat of {key}"), || {
         std::fs::metadata(&path).is_ok_and(|about| about.len() > 0).then_some(())
     });

@@ -47,7 +47,7 @@ fn an_exit_record_that_the_agent_forges_is_not_believed() {
     stage.agent_script(
         "forger",
         &format!(
-            "{DELIVERS}\necho '{forged}' > \"$(dirname \"$WK_RESULT\")/task-1.1.exit\"\nsleep 1; exit 1"
+            "{DELIVERS}\necho '{forged}' > \"$WK_ROOT/.ce/orchestration/tasks/batch-$WK_BATCH/task-1.1.exit\"\nsleep 1; exit 1"
         ),
     );
     // So patient that it is not ended for staying after its result, however long its second takes.

@@ -4,7 +4,7 @@ use crate::crew::{Stage, alone};
 use crate::scene::ending;
 
 /// Leaves a result and a record that say success, and knows the folder of its attempt.
-const FORGES: &str = r#"tasks=$(dirname "$WK_RESULT"); folder=$(dirname "$WK_SPEC")
+const FORGES: &str = r#"tasks=$WK_ROOT/.ce/orchestration/tasks/batch-$WK_BATCH; folder=$(dirname "$WK_SPEC")
 times='"started_at":"2026-01-01T00:00:00Z","ended_at":"2026-01-01T00:00:00Z","wall_seconds":0'
 forge() {
     echo "{\"task_id\":\"$1\",\"status\":\"success\",\"output\":{}}" > "$tasks/task-$1.result.json"

@@ -20,7 +20,7 @@ fn a_plan_whose_phases_carry_commands_runs_to_success_without_any_outsider() {
     assert_eq!(stage.lines("done.txt"), ["1", "2"]);
     let result = stage.ended("7");
     assert_eq!([ending(&result, "1"), ending(&result, "2")], ["success", "success"]);
-    assert_eq!(task(&result, "2")["evidence"], "observed");
+    assert_eq!(task(&result, "2")["evidence"], "claimed");
     assert_eq!(stage.kept_text("7", "2", 1, "stdout.log"), "did 2\n");
     assert_eq!(stage.count("7", "offered", None), 0);
 }
@@ -227,11 +227,12 @@ fn commands_from_the_inbox_are_refused_unless_the_settings_trust_it() {
 }
 
 #[test]
-fn an_exit_of_zero_is_evidence_that_was_observed() {
+fn an_exit_of_zero_is_the_agents_word_alone() {
     let stage = Stage::new();
     stage.script("work.sh", "true");
-    let plan = stage.plan("batch_id = 7\n 1 command=[\"sh\",\"work.sh\"]");
-    stage.go(&["run", plan.to_str().unwrap(), "--require", "observed"], &[]).ends().exits(0);
+    let plan = stage.plan("batch_id = 7\n 1 command=[\"sh\",\"work.sh\"] max_retries=0");
+    stage.go(&["run", plan.to_str().unwrap(), "--require", "observed"], &[]).ends().exits(1);
+    assert_eq!(task(&stage.ended("7"), "1")["reason_code"], "below_required");
 }
 
 #[test]

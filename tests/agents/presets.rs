@@ -77,7 +77,8 @@ fn what_they_say_reaches_heartbeat_status_and_result() {
         let expected = expected(cli, "tool-call");
         let known = expected["progress"].as_array().unwrap();
         stage.wait_for(&format!("{cli} beats with its words"), || {
-            let beat = std::fs::read(stage.path(&format!("tasks/batch-7/task-{cli}.hb"))).ok()?;
+            let beat =
+                std::fs::read(stage.path(&format!("tasks/batch-7/outbox/{cli}/1/heartbeat.json"))).ok()?;
             let beat: Value = serde_json::from_slice(&beat).ok()?;
             // What these two spent is in their last line alone.
             let has_tokens = ["codex", "gemini"].contains(cli)

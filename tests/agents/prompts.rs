@@ -17,7 +17,7 @@ fn the_prompt_arrives_on_standard_input_with_everything_that_the_spec_says() {
     {
         assert!(prompt.contains(part), "no {part:?} in\n{prompt}");
     }
-    assert!(prompt.contains("task-1.result.json"), "{prompt}");
+    assert!(prompt.contains("outbox/1/1/result.json"), "{prompt}");
     assert!(!prompt.contains("did not succeed"), "{prompt}");
 }
 
@@ -25,7 +25,7 @@ fn the_prompt_arrives_on_standard_input_with_everything_that_the_spec_says() {
 fn an_agent_that_works_below_the_root_is_told_from_where_files_are_named() {
     let stage = Stage::new();
     std::fs::create_dir(stage.file("inside")).unwrap();
-    stage.settings("[agents.below]\ncommand = [\"sh\", \"-c\", \"cat > ../prompt.txt\"]\ncwd = \"inside\"");
+    stage.settings("[agents.below]\ncommand = [\"sh\", \"-c\", \"cat > ../prompt.txt; echo x > a.txt\"]\ncwd = \"inside\"");
     stage.run("batch_id = 7\n 1 agent=below files_modified=[\"inside/a.txt\"]", &[]).ends().exits(0);
     let prompt = stage.lines("prompt.txt").join("\n");
     let root = stage.file("").canonicalize().unwrap();

@@ -144,7 +144,21 @@ fn a_result_for_another_attempt_is_the_reason_why_its_agent_failed() {
         stage.agent_script("confused", &format!("{WORDS} echo \"{other}\" > \"$WK_RESULT\"; {wait}; exit 0"));
         stage.run("batch_id = 7\n 1 agent=confused max_retries=0", PATIENT).ends().exits(1);
         assert_eq!(ending(&stage.ended("7"), "1"), "failed:result_refused", "{wait}");
-        assert_eq!(late_reasons(&stage, "7")[0]["late"], "other_attempt");
-        stage.call(&["why", "7/1"]).says("is 5, but attempt 1 is current");
+        stage.call(&["why", "7/1"]).says("is 5, but this is the outbox of attempt 1");
     }
+}
+
+#[test]
+fn an_agent_of_ours_that_reports_twice_is_refused_and_its_first_result_counts() {
+    let stage = Stage::new();
+    let wk = env!("CARGO_BIN_EXE_wk");
+    let agent = format!(
+        "{wk} agent done; echo $? >> codes; {wk} agent done; echo $? >> codes\n\
+         {wk} agent done --status failed --error no 2> told; echo $? >> codes"
+    );
+    stage.agent_script("twice", &agent);
+    stage.run("batch_id = 7\n 1 agent=twice max_retries=0", PATIENT).ends().exits(0);
+    assert_eq!(stage.lines("codes"), ["0", "0", "1"]);
+    assert!(stage.lines("told").join("").contains("has a result already"), "{:?}", stage.lines("told"));
+    assert_eq!(ending(&stage.ended("7"), "1"), "success");
 }

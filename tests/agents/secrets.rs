@@ -54,7 +54,7 @@ fn a_secret_in_the_last_line_is_not_shown_as_progress() {
     stage.settings("env = [\"MY_TOKEN\"]");
     let run = stage.run("batch_id = 7\n 1 agent=leaks", &["heartbeat_timeout_seconds=6"]);
     let beat = stage.wait_for("the beat tells of it", || {
-        let beat = std::fs::read_to_string(stage.path("tasks/batch-7/task-1.hb")).ok()?;
+        let beat = std::fs::read_to_string(stage.path("tasks/batch-7/outbox/1/1/heartbeat.json")).ok()?;
         beat.contains("working with").then_some(beat)
     });
     assert!(!beat.contains(SECRET), "{beat}");
@@ -140,7 +140,7 @@ fn the_key_of_a_preset_that_settings_do_not_name_is_told_nowhere() {
     let ran = stage.run("batch_id = 7\n 1 agent=claude", &[]).ends().exits(0);
     assert!(ran.out.contains("refused [redacted:known]") && !ran.out.contains(SECRET), "{}", ran.out);
     let mut told = files_with(&stage, SECRET);
-    told.retain(|path| !path.ends_with("/result.json") && !path.ends_with("/last.hb"));
+    told.retain(|path| !path.ends_with("/result.json") && !path.ends_with("/heartbeat.json"));
     assert_eq!(told, [""; 0]);
     assert!(!stage.lines("prompt-2").join("").contains(SECRET), "nor is the next attempt");
 }
@@ -169,7 +169,7 @@ fn a_secret_that_an_agent_reports_stays_in_its_own_files() {
     stage.agent_script("reports", &agent);
     stage.settings("env = [\"MY_TOKEN\"]");
     let ran = stage.run("batch_id = 7\n 1 agent=reports", &[]).ends().exits(0);
-    let is_own = |path: &String| path.ends_with("/result.json") || path.ends_with(".hb");
+    let is_own = |path: &String| path.ends_with("/result.json") || path.ends_with("/heartbeat.json");
     for text in [SECRET, token] {
         let others: Vec<String> = files_with(&stage, text).into_iter().filter(|path| !is_own(path)).collect();
         assert_eq!(others, [""; 0]);

@@ -16,12 +16,15 @@
 //! WK_CRASH=all cargo test --release --test crash -- --nocapture
 //! ```
 //!
+//! `WK_SECONDS=n` begins no further run after that time, and spreads those that it begins evenly over the points.
 //! `WK_CRASH=inbox:210` or `WK_CRASH=run:97:12` plays one point again, `WK_CRASH_JOBS=n` sets how many runs go
 //! on at once. How many operations there are depends a little on timing, so the complete run goes beyond the
 //! number of the undisturbed one; a run that is over before its point comes is counted as not killed.
 
 mod agents;
 mod checks;
+#[path = "../scene/limit.rs"]
+mod limit;
 mod reference;
 mod run;
 
@@ -54,10 +57,12 @@ fn a_killed_watcher_changes_nothing_but_the_time_that_it_took() {
         Some("all") => baselines.iter().flat_map(everything).collect(),
         Some(point) => vec![one(point).expect("WK_CRASH is all, inbox:K, run:K, or one of these with :K2")],
     };
+    let scenarios = limit::spread(scenarios);
     let tally = play_all(&scenarios, &baselines);
     tally.print(&baselines);
     let failures = tally.failures.into_inner().unwrap();
-    assert!(failures.is_empty(), "{} of {} runs failed:\n{}", failures.len(), scenarios.len(), {
+    let runs = tally.runs.into_inner();
+    assert!(failures.is_empty(), "{} of {runs} runs failed:\n{}", failures.len(), {
         failures.iter().take(FAILURES_TOLD).map(String::as_str).collect::<Vec<_>>().join("\n\n")
     });
 }
@@ -125,6 +130,9 @@ fn play_all(scenarios: &[Scenario], baselines: &[Baseline]) -> Tally {
         for _ in 0..jobs {
             scope.spawn(|| {
                 while let Some(scenario) = scenarios.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if limit::is_over(tally.started) {
+                        break;
+                    }
                     let baseline = baselines.iter().find(|known| known.way == scenario.way);
                     tally.play(scenario, baseline.expect("both ways have one"), scenarios.len());
                 }

@@ -11,14 +11,18 @@
 //! WK_CRASH=all cargo test --release --test crash_launch -- --nocapture
 //! ```
 //!
+//! `WK_SECONDS=n` begins no further run after that time, and spreads those that it begins evenly over the points.
 //! `WK_CRASH=runners:210` plays one point again.
 
 #[path = "../scene/apart.rs"]
 mod apart;
+#[path = "../scene/limit.rs"]
+mod limit;
 mod run;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use run::{Fall, Played, Scenario};
 
@@ -48,12 +52,17 @@ fn whoever_dies_while_agents_run_no_task_is_lost_and_none_has_two_live_attempts(
         }
     };
     let is_sample = std::env::var("WK_CRASH").unwrap_or_default().is_empty();
-    let (next, killed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (scenarios, started) = (limit::spread(scenarios), Instant::now());
+    let (next, runs, killed) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
     let failures: Mutex<Vec<String>> = Mutex::default();
     std::thread::scope(|scope| {
         for _ in 0..JOBS {
             scope.spawn(|| {
                 while let Some(scenario) = scenarios.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if limit::is_over(started) {
+                        break;
+                    }
+                    runs.fetch_add(1, Ordering::Relaxed);
                     let played = if is_sample { play_until_death(scenario) } else { run::play(scenario) };
                     match played {
                         Ok(played) => {
@@ -65,13 +74,14 @@ fn whoever_dies_while_agents_run_no_task_is_lost_and_none_has_two_live_attempts(
             });
         }
     });
-    println!("{} runs, {} of them with a death", scenarios.len(), killed.load(Ordering::Relaxed));
+    let runs = runs.into_inner();
+    println!("{runs} runs, {} of them with a death", killed.load(Ordering::Relaxed));
     let failures = failures.into_inner().unwrap();
-    assert!(failures.is_empty(), "{} of {} runs failed:\n{}", failures.len(), scenarios.len(), {
+    assert!(failures.is_empty(), "{} of {runs} runs failed:\n{}", failures.len(), {
         failures.iter().take(3).map(String::as_str).collect::<Vec<_>>().join("\n\n")
     });
     if is_sample {
-        assert_eq!(killed.load(Ordering::Relaxed), scenarios.len(), "every point lies within a run");
+        assert_eq!(killed.load(Ordering::Relaxed), runs, "every point lies within a run");
     }
 }
 

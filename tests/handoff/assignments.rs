@@ -123,7 +123,7 @@ fn without_verification_no_command_of_the_request_runs() {
 
 #[test]
 fn artifacts_are_looked_for_without_verification_too() {
-    let client = with_writer("echo x > $WK_TASK.txt");
+    let client = with_writer("echo x >> $WK_TASK.txt");
     let request = |id: &str, artifacts: &[&str]| {
         let mut request = assignments(&client, &[task(&client, "a", &[])]);
         request["execution_id"] = json!(id);
@@ -144,19 +144,83 @@ fn artifacts_are_looked_for_without_verification_too() {
     assert!(!client.workspace("tested").exists());
 }
 
+/// Both begin before either has ended.
+const TOGETHER: &str = "touch $WK_TASK.here; until test -e a.here -a -e b.here; do sleep 0.05; done";
+
+fn says_that_it_wrote(file: &str) -> String {
+    format!(
+        "echo \"{{\\\"task_id\\\":\\\"$WK_TASK_ID\\\",\\\"status\\\":\\\"success\\\",\
+         \\\"output\\\":{{\\\"files_created\\\":[\\\"{file}\\\"]}}}}\" > $WK_RESULT"
+    )
+}
+
 #[test]
-fn what_changed_while_two_tasks_ran_side_by_side_is_told() {
-    let client = with_writer(
-        "echo $WK_TASK > shared.txt; touch $WK_TASK.here; until test -e a.here -a -e b.here; do sleep 0.05; done",
-    );
+fn two_tasks_that_wrote_one_file_side_by_side_are_a_conflict_and_nothing_is_completed() {
+    let claim = says_that_it_wrote("./shared.txt");
+    let client = with_writer(&format!("echo $WK_TASK > shared.txt; {TOGETHER}; {claim}"));
     let mut request = assignments(&client, &[task(&client, "a", &[]), task(&client, "b", &[])]);
+    request["execution_id"] = json!("exec-001");
     request["success_criteria"] = json!({"required_artifacts": ["shared.txt"]});
-    client.run(&request);
-    assert!(
-        client.report()["warnings"].to_string().contains("nobody can tell by whom"),
-        "{:#}",
-        client.report()
-    );
+    client.run(&request).exits(6);
+    let report = client.report();
+    assert_eq!(report["summary"]["completed"], false, "{report:#}");
+    let conflict = client.json("conflicts.json")["conflicts"][0].clone();
+    assert_eq!((&conflict["kind"], &conflict["path"]), (&json!("side_by_side"), &json!("shared.txt")));
+    assert_eq!(conflict["agents"], json!(["a", "b"]));
+    assert_eq!(client.json("receipt.json")["totals"]["escalated"], 2);
+    assert!(!client.workspace("merged").exists());
+    client.stage.call(&["resolve", "exec-001", "--ours", "shared.txt"]).exits(0);
+    assert_eq!(client.report()["summary"]["completed"], true);
+    let receipt = client.json("receipt.json");
+    assert_eq!(receipt["totals"]["kept"], 0, "whose content it is nobody knows: {receipt:#}");
+}
+
+#[test]
+fn files_that_tasks_made_each_for_itself_side_by_side_are_no_conflict() {
+    let claim = says_that_it_wrote("$WK_TASK.txt");
+    let client = with_writer(&format!("echo $WK_TASK > $WK_TASK.txt; {TOGETHER}; {claim}"));
+    let request = assignments(&client, &[task(&client, "a", &[]), task(&client, "b", &[])]);
+    client.run(&request).exits(0);
+    let warnings = client.report()["warnings"].to_string();
+    assert!(!warnings.contains("nobody can tell"), "each of them says what it wrote: {warnings}");
+    let receipt = client.json("receipt.json");
+    let lines = receipt["lines"].as_array().unwrap();
+    let told: Vec<(&str, &str)> =
+        lines.iter().map(|line| (line["agent"].as_str().unwrap(), line["path"].as_str().unwrap())).collect();
+    assert_eq!(told, [("a", "a.txt"), ("b", "b.txt")], "{receipt:#}");
+}
+
+#[test]
+fn a_file_that_was_written_over_side_by_side_is_a_conflict_though_no_agent_says_a_word() {
+    let client = with_writer(&format!(
+        "test $WK_TASK = a || until test -s shared.txt; do sleep 0.05; done; test $WK_TASK = a || sleep 1
+        echo $WK_TASK > shared.txt; {TOGETHER}"
+    ));
+    let mut request = assignments(&client, &[task(&client, "a", &[]), task(&client, "b", &[])]);
+    request["success_criteria"] = json!({"required_artifacts": ["*.txt"]});
+    client.run(&request).exits(6);
+    let report = client.report();
+    assert_eq!(report["summary"]["completed"], false, "{report:#}");
+    assert_eq!(client.json("conflicts.json")["conflicts"][0]["kind"], "side_by_side");
+}
+
+#[test]
+fn files_that_grew_side_by_side_are_told_and_are_no_conflict() {
+    let client = with_writer(&format!(
+        "echo one > $WK_TASK.txt; echo two >> $WK_TASK.txt; {TOGETHER}; echo three >> $WK_TASK.txt"
+    ));
+    let request = assignments(&client, &[task(&client, "a", &[]), task(&client, "b", &[])]);
+    client.run(&request).exits(0);
+    assert_eq!(client.text("merged/a.txt"), "one\ntwo\nthree\n");
+    let receipt = client.json("receipt.json");
+    for line in receipt["lines"].as_array().unwrap() {
+        let is_alone = receipt["lines"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|other| other["path"] != line["path"] || other["agent"] == line["agent"]);
+        assert!(is_alone || line["fate"]["is"] != "kept", "whose it is nobody knows: {receipt:#}");
+    }
 }
 
 #[test]

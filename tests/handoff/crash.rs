@@ -132,14 +132,14 @@ fn wherever_an_undo_dies_the_next_one_ends_it_exactly() {
     let reference = scene();
     let before = tree(&reference.stage.file("codebase"));
     batch(&reference, None);
-    let (ran, operations) = run(&reference, &["undo", "exec-001"], None);
+    let (ran, operations) = run(&reference, &["undo", "exec-001", "--take-all"], None);
     ran.exits(0);
     assert_eq!(tree(&reference.stage.file("codebase")), before);
     for at in points(operations) {
         let client = scene();
         batch(&client, None);
-        run(&client, &["undo", "exec-001"], Some(at));
-        run(&client, &["undo", "exec-001"], None).0.exits(0);
+        run(&client, &["undo", "exec-001", "--take-all"], Some(at));
+        run(&client, &["undo", "exec-001", "--take-all"], None).0.exits(0);
         assert_eq!(tree(&client.stage.file("codebase")), before, "died at {at}");
         assert_eq!(client.text("outputs/a/text.md"), "one\ntwo\nthree\nfour\nfive\n", "died at {at}");
         assert!(!client.workspace("merged").exists(), "died at {at}");

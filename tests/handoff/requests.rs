@@ -404,7 +404,7 @@ fn while_an_agent_runs_nobody_says_that_its_outputs_are_still_looked_at() {
     let client = Client::new();
     client.agent("a", "echo x > $WK_OUTPUT_NOTE; touch $WK_WORKSPACE/begun; while ! test -e $WK_WORKSPACE/go; do sleep 0.05; done");
     let run = client.start(&client.request(&[client.entry("a", &[("note", "note.md")], &[])]), &[]);
-    let heartbeat = client.stage.path("tasks/batch-exec-001/task-a.hb");
+    let heartbeat = client.stage.path("tasks/batch-exec-001/outbox/a/1/heartbeat.json");
     let said = client.stage.wait_for("the runner beats for the agent", || {
         client.workspace("begun").exists().then_some(())?;
         std::fs::read_to_string(&heartbeat).ok().filter(|text| !text.is_empty())

@@ -142,7 +142,7 @@ fn criteria_have_logs_of_their_own_and_a_check_that_did_not_start_verifies_nothi
     client.agent("a", "true");
     let mut entry = client.entry("a", &[], &[]);
     entry["task"]["success_criteria"] = json!({
-        "a-b": {"cmd": ["echo", "first"]}, "a/b": {"cmd": ["echo", "second"]},
+        "a-b": {"shell": "test -d . && echo first"}, "a/b": {"shell": "test -d . && echo second"},
         "gone": {"cmd": ["/no/such/program"]},
     });
     client.run(&client.request(&[entry])).exits(1);

@@ -145,7 +145,7 @@ fn what_a_check_printed_is_in_the_workspace_and_shown_with_the_logs() {
     let client = Client::new();
     client.agent("coder", "echo coded");
     let mut entry = client.entry("coder", &[], &[]);
-    let check = "echo tested; echo key AKIAIOSFODNN7EXAMPLE; echo trouble >&2";
+    let check = "echo tested; echo key AKIAIOSFODNN7EXAMPLE; echo trouble >&2; test -d .";
     entry["task"]["success_criteria"] = json!({"tests pass": {"cmd": ["sh", "-c", check]}});
     client.run(&client.request(&[entry])).exits(0);
     let printed = client.text("logs/coder/checks/tests-pass.out");

@@ -20,7 +20,8 @@ fn the_environment_is_the_short_list_and_nothing_else() {
     {
         stage.variables.push((name.to_owned(), value.to_owned()));
     }
-    std::fs::write(stage.paths.environment(), r#"{"FROM_FILE": "new", "UNNAMED": "no"}"#).unwrap();
+    let left = r#"{"values": {"FROM_FILE": "new", "UNNAMED": "no"}, "secrets": ["of another agent"]}"#;
+    std::fs::write(stage.paths.environment(), left).unwrap();
     std::fs::set_permissions(stage.paths.environment(), std::fs::Permissions::from_mode(0o600)).unwrap();
     assert!(stage.run().is_clean());
     assert!(!stage.paths.environment().exists(), "the values are read once and removed");

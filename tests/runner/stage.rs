@@ -48,6 +48,7 @@ impl Stage {
                 spec: batch.spec(&key),
                 heartbeat: batch.heartbeat(&key),
                 result: batch.result(&key),
+                plain_result: None,
                 exit: batch.exit(&key, Attempt::FIRST),
                 root,
             },
@@ -62,6 +63,7 @@ impl Stage {
             ),
             echo: false,
             inspection: None,
+            declared: None,
         };
         Stage { dir, paths, order, variables: Vec::new() }
     }

@@ -37,7 +37,7 @@ const QUICK: &[&str] = &[
 
 /// A project with a bus.
 pub struct Bus {
-    /// Gone with everything below it when the scene ends.
+    /// Gone with everything below it when the scene ends. The root is below it unless it was given.
     dir: tempfile::TempDir,
     root: PathBuf,
 }
@@ -57,6 +57,11 @@ impl Bus {
             std::fs::create_dir_all(bus.path(name)).unwrap();
         }
         bus
+    }
+
+    /// The bus of a project that is there already, and stays when the scene ends.
+    pub fn at(root: PathBuf) -> Bus {
+        Bus { dir: tempfile::tempdir().unwrap(), root }
     }
 
     /// What no other bus is called, in this run or another.

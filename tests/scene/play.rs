@@ -8,6 +8,8 @@
 //! | `scan` | every file was looked at; nobody beat |
 //! | `beat 1 2` | a scan in which these beat, and nobody else |
 //! | `garble 1` | a scan in which this heartbeat was no JSON |
+//! | `ends 1` | a scan in which this heartbeat said that the work was completed |
+//! | `breaks 1` | a scan in which this heartbeat said that the work had failed |
 //! | `take 1` | somebody's take file |
 //! | `done 1`, `failed 1`, `done 1#2` | a result, for an attempt if it says so |
 //! | `wrong 1` | a settled file in the drop box that is no result |
@@ -83,6 +85,7 @@ fn handoff() -> Handoff {
             conflict_resolution: ConflictResolution::ManualReview,
             validation: MergeValidation::default(),
             priority: Vec::new(),
+            verify: None,
         },
         checks: Vec::new(),
         required_artifacts: Vec::new(),
@@ -165,7 +168,7 @@ impl Play {
         let names: Vec<&str> = rest.split_whitespace().collect();
         match verb {
             "turn" => {}
-            "scan" | "beat" | "garble" => self.look(verb, &names, now, observed),
+            "scan" | "beat" | "garble" | "ends" | "breaks" => self.look(verb, &names, now, observed),
             "take" => {
                 let sign = Sign::Take { by: "kim".to_owned() };
                 observed.signs.extend(names.iter().map(|name| self.sign(name, sign.clone())));
@@ -204,7 +207,14 @@ impl Play {
             let glance = match names.contains(&key.as_str()) {
                 false => Glance::Nothing,
                 true if verb == "garble" => Glance::Malformed(defect("not_json")),
-                true => Glance::Beat { progress: None, tokens: None },
+                true => {
+                    let said_end = match verb {
+                        "ends" => Some(ClaimStatus::Success),
+                        "breaks" => Some(ClaimStatus::Failure),
+                        _ => None,
+                    };
+                    Glance::Beat { progress: None, tokens: None, said_end }
+                }
             };
             let is_offered = matches!(self.state.tasks[task].phase, Phase::Offered { .. });
             if is_offered && matches!(glance, Glance::Beat { .. }) {
@@ -234,7 +244,12 @@ impl Play {
         };
         let content = match verb {
             "wrong" => Err(vec![defect("not_json")]),
-            _ => Ok(Checked { claim, verdict: Verdict::default() }),
+            _ => Ok(Checked {
+                claim,
+                verdict: Verdict::default(),
+                declared: Vec::new(),
+                committed: Vec::new(),
+            }),
         };
         let task = self.state.find(name).expect("a known task");
         ResultSeen { task, sha256: format!("{:064}", self.results), content, inline: None }
@@ -283,6 +298,9 @@ impl Play {
             produced: Vec::new(),
             inspected_sha256: None,
             session: None,
+            mark: None,
+            declared: Vec::new(),
+            baseline_sha256: None,
         }
     }
 
@@ -337,14 +355,17 @@ fn tell(event: &Event) -> String {
         Event::Resumed { .. } => "resumed".to_owned(),
         Event::Joined { task } => format!("joined {} in stage {}", task.key, task.stage),
         Event::SpecRefused { task, defects, .. } => format!("spec {task} refused: {}", defects[0]),
+        Event::Baselined { task, .. } => format!("baselined {task}"),
         Event::Offered { task, attempt } => format!("offered {task}#{attempt}"),
         Event::Started { task, attempt, sign } => match sign {
             Sign::Take { by } => format!("started {task}#{attempt} by {by}"),
             Sign::Beat => format!("started {task}#{attempt}"),
             Sign::Result => format!("started {task}#{attempt} late"),
+            Sign::SpecRemoved => format!("started {task}#{attempt} unseen"),
             Sign::Launch { agent, .. } => format!("started {task}#{attempt} as {agent}"),
         },
         Event::Launched { task, attempt, agent, .. } => format!("launched {task}#{attempt} as {agent}"),
+        Event::Begun { task, attempt, .. } => format!("begun {task}#{attempt}"),
         Event::Exited { exit } => format!("exited {}#{}", exit.task, exit.attempt),
         Event::Ending { task, attempt, because } => format!("ending {task}#{attempt}: {because}"),
         Event::Unconfirmed { task, attempt, why, .. } => format!("unconfirmed {task}#{attempt}: {why}"),
@@ -372,6 +393,7 @@ fn tell(event: &Event) -> String {
             let silent: Vec<&str> = silent.iter().map(TaskKey::as_str).collect();
             format!("doubts {} until {}", silent.join(" "), until.0 as f64 / 1000.0)
         }
+        Event::OutOfTime { limit } => format!("out of time: {limit}"),
         Event::CancelAsked { by, .. } => format!("cancel asked by {by}"),
         Event::Preparing => "preparing".to_owned(),
         Event::Prepared { .. } => "prepared".to_owned(),
