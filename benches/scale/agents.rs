@@ -51,7 +51,7 @@ pub fn beat(bus: &Bus, task: usize, round: usize, writing: Writing) {
 }
 
 /// Does every task of the batch as soon as its spec appears, until the batch has ended.
-pub fn work_off(bus: &Bus, tasks: usize) {
+pub fn work_off(bus: &Bus, tasks: usize, work: impl Fn(usize)) {
     bus::await_that("the batch", std::time::Duration::from_millis(1), || bus.batch().exists());
     let events = inotify::init(inotify::CreateFlags::CLOEXEC).expect("file events");
     let watch = inotify::add_watch(&events, bus.batch(), inotify::WatchFlags::MOVED_TO);
@@ -59,24 +59,25 @@ pub fn work_off(bus: &Bus, tasks: usize) {
     let mut done = HashSet::new();
     let listed = fs::read_dir(bus.batch()).expect("the batch can be listed");
     for entry in listed.flatten() {
-        finish_if_spec(bus, &entry.file_name().to_string_lossy(), &mut done);
+        finish_if_spec(bus, &entry.file_name().to_string_lossy(), &mut done, &work);
     }
     let mut buffer = vec![std::mem::MaybeUninit::uninit(); 64 * 1024];
     let mut reader = inotify::Reader::new(&events, &mut buffer);
     while done.len() < tasks {
         let event = reader.next().expect("file events can be read");
         let name = event.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        finish_if_spec(bus, &name, &mut done);
+        finish_if_spec(bus, &name, &mut done, &work);
     }
     bus::await_that("the batch's end", std::time::Duration::from_millis(1), || bus.has_finished());
 }
 
-fn finish_if_spec(bus: &Bus, name: &str, done: &mut HashSet<usize>) {
+fn finish_if_spec(bus: &Bus, name: &str, done: &mut HashSet<usize>, work: impl Fn(usize)) {
     let number = Path::new(name).file_name().and_then(|name| name.to_str());
     let number = number.and_then(|name| name.strip_prefix("task-")?.strip_suffix(".json")?.parse().ok());
     if let Some(task) = number
         && done.insert(task)
     {
+        work(task);
         finish(bus, task);
     }
 }

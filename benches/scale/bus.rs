@@ -20,12 +20,16 @@ pub struct Bus {
 impl Bus {
     /// A bus whose inbox holds this graph as a plan.
     pub fn with(setup: &Setup, graph: &Graph) -> Bus {
+        Bus::with_plan(setup, &graph.json())
+    }
+
+    /// A bus whose inbox holds this plan.
+    pub fn with_plan(setup: &Setup, plan: &str) -> Bus {
         let bus = Bus { root: setup.new_directory() };
         fs::create_dir_all(bus.orchestration().join("inbox")).expect("the bus can be made");
         fs::create_dir_all(bus.orchestration().join("quarantine")).expect("the bus can be made");
         fs::create_dir_all(bus.staging()).expect("the bus can be made");
-        fs::write(bus.orchestration().join("inbox/plan.json"), graph.json())
-            .expect("the plan can be written");
+        fs::write(bus.orchestration().join("inbox/plan.json"), plan).expect("the plan can be written");
         bus
     }
 
@@ -77,7 +81,12 @@ impl Bus {
 
     /// Starts a watcher. Syncs are off: what a disk takes to sync says nothing about this program.
     pub fn watch(&self, setup: &Setup) -> Watcher {
-        let child = Command::new(&setup.wk)
+        self.watch_by(&setup.wk)
+    }
+
+    /// The same by another binary.
+    pub fn watch_by(&self, wk: &Path) -> Watcher {
+        let child = Command::new(wk)
             .arg("--root")
             .arg(self.root())
             .args(["--set", "journal_sync=false", "watch", "--quiet"])

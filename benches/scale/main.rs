@@ -9,6 +9,7 @@ mod beats;
 mod bus;
 mod check;
 mod decision;
+mod evidence;
 mod idle;
 mod measure;
 mod plans;
@@ -50,6 +51,7 @@ const PARTS: &[Part] = &[
     ("idle", idle::rows),
     ("recovery", recovery::rows),
     ("throughput", throughput::rows),
+    ("evidence", evidence::rows),
 ];
 
 fn main() -> ExitCode {

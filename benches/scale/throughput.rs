@@ -40,6 +40,6 @@ fn compare(setup: &Setup, told: &str, graph: impl Fn(usize) -> Graph, rounds: us
 fn microseconds_a_task(setup: &Setup, graph: &Graph) -> f64 {
     let bus = Bus::with(setup, graph);
     let watcher = bus.watch(setup);
-    agents::work_off(&bus, graph.len());
+    agents::work_off(&bus, graph.len(), |_| ());
     watcher.cpu_seconds() * 1e6 / graph.len() as f64
 }

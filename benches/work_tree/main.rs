@@ -15,7 +15,7 @@ use measure::{cpu_of_run, cpu_seconds, median, most_memory_megabytes};
 use watchkeeper::model::WallTime;
 use watchkeeper::model::tree::{Digest, Entry};
 use watchkeeper::work_tree::checkpoint::{self, FILE_BYTES_MAX, Wish};
-use watchkeeper::work_tree::undo::{self, Later};
+use watchkeeper::work_tree::undo::{self, Word};
 use watchkeeper::work_tree::{
     Checkpoint, Contents, Hand, Scan, Scope, Store, capture, difference, rescan, scan,
 };
@@ -78,7 +78,8 @@ fn look_again(tree: &Path, dir: &Path) -> ExitCode {
     });
     steps.time("undo of 100 files", || {
         let now = rescan(&scope, &after).expect("a scan");
-        let plan = undo::plan(&checkpoint, &after.manifest, &now, Later::Refuse).expect("nothing in the way");
+        let plan = undo::plan(&checkpoint, Some(&after.manifest), &now, &|_| Word::Take)
+            .expect("nothing in the way");
         undo::carry_out(dir, &checkpoint, &plan, Hand::free()).expect("an undo");
     });
     let now = rescan(&scope, &after).expect("a scan");
