@@ -5,7 +5,7 @@
 //! | `execution_request.json` or `assignments.json`, `inputs/` | the client |
 //! | `outputs/` | the agents |
 //! | `logs/`, `tmux/`, `artifacts/` | the runners |
-//! | `.wk-lock`, `.wk-conflicts/`, `.wk-merged/`, `status.json`, `status/`, `checkpoint/`, `merged/`, `conflicts.json`, `receipt.json`, `execution_report.json` | watcher |
+//! | `.wk-lock`, `.wk-conflicts/`, `.wk-merged/`, `.wk-replaced/`, `status.json`, `status/`, `checkpoint/`, `merged/`, `conflicts.json`, `receipt.json`, `execution_report.json` | watcher |
 //!
 //! Joins of paths alone: whether anything stands there is not known here.
 
@@ -102,6 +102,7 @@ impl WorkspacePaths {
             self.lock(),
             self.versions(),
             self.candidate(),
+            self.replaced(),
         ];
         requests.into_iter().chain(papers).collect()
     }
@@ -136,6 +137,10 @@ impl WorkspacePaths {
     /// The merged tree while it is checked, before it is published.
     pub fn candidate(&self) -> PathBuf {
         self.root.join(".wk-merged")
+    }
+    /// What people had edited in trees that a merge made, before it made them anew.
+    pub fn replaced(&self) -> PathBuf {
+        self.root.join(".wk-replaced")
     }
     pub fn receipt(&self) -> PathBuf {
         self.root.join("receipt.json")

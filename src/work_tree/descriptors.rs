@@ -196,3 +196,8 @@ pub(super) fn open_own_file(directory: impl AsFd, name: &OsStr) -> io::Result<Op
     }
     Ok(Some(file))
 }
+
+/// Whether an error only says that no directory stands there.
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}

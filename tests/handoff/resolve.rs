@@ -129,3 +129,50 @@ fn a_batch_that_was_cancelled_while_it_waited_can_still_be_decided() {
     client.stage.call(&["resolve", "exec-001", "--take", "text.md=a"]).exits(0);
     assert_eq!(client.text("merged/text.md"), BASE.replace("one", "ONE"));
 }
+
+/// Where a file of the workspace is that a merge would have written over.
+fn kept(client: &Client, round: u32, file: &str) -> std::path::PathBuf {
+    let place = client.workspace(&format!(".wk-replaced/exec-001-{round}"));
+    let stood = std::fs::canonicalize(client.workspace("")).unwrap().join(file);
+    place.join(stood.strip_prefix("/").unwrap())
+}
+
+#[test]
+fn edits_in_the_merged_tree_are_kept_when_it_is_made_anew() {
+    let client = Client::new();
+    let request = two_editors(&client, "text.md", BASE, "s/one/ONE/", "s/one/Uno/");
+    client.run(&request).exits(6);
+    client.stage.call(&["resolve", "exec-001", "--take", "text.md=a"]).exits(0);
+    let warnings = client.report()["merge_result"]["warnings"].to_string();
+    assert!(!warnings.contains("kept in"), "nothing was edited yet: {warnings}");
+    assert!(!client.workspace(".wk-replaced").exists());
+    std::fs::write(client.workspace("merged/text.md"), "by hand\n").unwrap();
+    std::fs::write(client.workspace("merged/notes.md"), "and more\n").unwrap();
+    let told = client.stage.call(&["resolve", "exec-001", "--take", "text.md=b"]).exits(0).out;
+    assert_eq!(client.text("merged/text.md"), BASE.replace("one", "Uno"));
+    assert!(told.contains(".wk-replaced/exec-001-3"), "{told}");
+    let read = |file: &str| std::fs::read_to_string(kept(&client, 3, file)).unwrap();
+    assert_eq!((read("merged/text.md"), read("merged/notes.md")), ("by hand\n".into(), "and more\n".into()));
+}
+
+#[test]
+fn a_marked_up_file_stays_as_it_was_edited_until_its_conflict_is_decided() {
+    let client = Client::new();
+    let base = "{\n  \"name\": \"one\"\n}\n";
+    let request = two_editors(&client, "data.json", base, "s/one/ONE/", "s/one/Uno/");
+    client.run(&request).exits(6);
+    let marked = client.json("conflicts.json")["conflicts"][0]["files"]["marked"].clone();
+    let marked = marked.as_str().unwrap();
+    // A mark was overlooked, so that this is no JSON.
+    let edited = std::fs::read_to_string(marked).unwrap().replace("ONE", "both");
+    std::fs::write(marked, &edited).unwrap();
+    client.stage.call(&["resolve", "exec-001", "--file", &format!("data.json={marked}")]).exits(6);
+    assert_eq!(std::fs::read_to_string(marked).unwrap(), edited);
+    // What is left unused is not lost either.
+    std::fs::write(marked, "half of a third try").unwrap();
+    client.stage.call(&["resolve", "exec-001", "--take", "data.json=a"]).exits(0);
+    assert_eq!(client.text("merged/data.json"), base.replace("one", "ONE"));
+    let within = std::path::Path::new(marked).strip_prefix(client.workspace("")).unwrap().to_owned();
+    let left = std::fs::read_to_string(kept(&client, 3, within.to_str().unwrap())).unwrap();
+    assert_eq!(left, "half of a third try");
+}

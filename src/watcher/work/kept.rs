@@ -60,6 +60,20 @@ impl<'s> Kept<'s> {
         }
     }
 
+    /// Whether the content can be had again.
+    pub(super) fn knows(&self, digest: &Digest) -> io::Result<bool> {
+        if self.store.holds(digest) {
+            return Ok(true);
+        }
+        match self.read(digest) {
+            Ok(_) => Ok(true),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn archive(&self) -> Option<&Archive> {
         let open = || Checkpoint::read(&self.checkpoint).ok()??.contents(&self.checkpoint).ok();
         self.archive.get_or_init(open).as_ref()

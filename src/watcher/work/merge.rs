@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use super::drift::Drift;
 use super::kept::Kept;
 use super::part::Part;
+use super::replaced::Replaced;
 use super::shop::LeftOff;
 use super::side_by_side::{Ground, SideBySide};
 use super::verifying::Verifying;
@@ -122,8 +123,9 @@ impl Merging {
         let store = Store::open(&self.objects, Hand::free())?;
         let contents = Kept::of(&store, self.workspace.checkpoint(), left_off);
         let inspected = self.inspected()?;
+        let replaced = self.replaced(&contents);
         if self.dialect == Dialect::Assignments {
-            self.keep_artifacts(&inspected, &contents)?;
+            self.keep_artifacts(&inspected, &replaced)?;
         }
         let shared = match self.dialect {
             Dialect::Assignments => self.side_by_side(&inspected, &contents),
@@ -131,8 +133,9 @@ impl Merging {
         };
         let mut outcome = match &self.not_merged {
             Some(why) => MergeOutcome::without_result(MergeStatus::Skipped, why),
-            None => self.merge(&inspected, &shared, &contents)?,
+            None => self.merge(&inspected, &shared, &replaced)?,
         };
+        outcome.warnings.extend(replaced.told());
         outcome.warnings.extend(shared.told());
         for (part, inspected) in self.parts.iter().zip(&inspected) {
             let left_out = inspected.iter().flat_map(|inspected| &inspected.left_out);
@@ -156,7 +159,8 @@ impl Merging {
     }
 
     /// Copies of what each task made, whether it succeeded or not: a client may want to look at either.
-    fn keep_artifacts(&self, inspected: &[Option<Inspected>], contents: &Kept<'_>) -> Result<(), Fault> {
+    fn keep_artifacts(&self, inspected: &[Option<Inspected>], replaced: &Replaced<'_>) -> Result<(), Fault> {
+        let contents = replaced.contents;
         assert_directory(self.workspace.root())?;
         assert_directory(&self.workspace.all_artifacts())?;
         let strategy = MergeStrategy { kind: MergeKind::FileMerge, ..self.strategy.clone() };
@@ -167,6 +171,7 @@ impl Merging {
             // What cannot be laid out, such as a link that leads out, stays where the agent made it.
             if let Ok(Planned::Ready(merge)) = planned {
                 let place = self.workspace.artifacts(&part.task);
+                replaced.keep(&place)?;
                 merge::publish(&merge, &place, contents, &RealTreeDisk)?;
             }
         }
@@ -177,8 +182,10 @@ impl Merging {
         &self,
         inspected: &[Option<Inspected>],
         shared: &SideBySide,
-        contents: &Kept<'_>,
+        replaced: &Replaced<'_>,
     ) -> Result<MergeOutcome, Fault> {
+        let contents = replaced.contents;
+        let versions = self.versions(shared, replaced);
         let (contributions, mut warnings) = self.contributions(inspected, shared, contents)?;
         let (planned, refused) = self.plan(&contributions, self.choices.clone(), contents)?;
         let mut outcome = match planned {
@@ -187,20 +194,19 @@ impl Merging {
                 match checks.iter().find(|check| !check.met) {
                     None => {
                         let settled = self.settled(&contributions, contents)?;
-                        self.versions(shared, contents).remove()?;
-                        MergeOutcome { settled, checks, ..self.publish(&merge, contents)? }
+                        versions.remove()?;
+                        MergeOutcome { settled, checks, ..self.publish(&merge, replaced)? }
                     }
                     Some(unmet) => {
                         let why = format!("the merged tree does not pass: {unmet}");
                         let again = self.to_decide_again(&contributions, &[], contents)?;
-                        let versions = self.versions(shared, contents);
                         let outcome = self.not_good(why, again, merge.receipt(), &versions)?;
                         MergeOutcome { checks, ..outcome }
                     }
                 }
             }
             Planned::Conflicted(mut conflicted) => {
-                let mut outcome = self.tell_conflicts(&mut conflicted, &self.versions(shared, contents))?;
+                let mut outcome = self.tell_conflicts(&mut conflicted, &versions)?;
                 outcome.warnings.extend(refused.iter().map(|why| format!("a choice does not fit: {why}")));
                 outcome
             }
@@ -210,7 +216,7 @@ impl Merging {
                 let errors = invalid.findings.iter().filter(|finding| finding.is_error).map(finding_told);
                 let why = format!("the merged tree is not valid: {}", errors.collect::<Vec<_>>().join("; "));
                 let again = self.to_decide_again(&contributions, &invalid.findings, contents)?;
-                self.not_good(why, again, &invalid.receipt, &self.versions(shared, contents))?
+                self.not_good(why, again, &invalid.receipt, &versions)?
             }
         };
         outcome.warnings.extend(warnings);
@@ -247,8 +253,13 @@ impl Merging {
         Ok(MergeOutcome { validation_passed: Some(false), receipt_sha256, ..outcome })
     }
 
-    fn versions<'a>(&'a self, shared: &'a SideBySide, contents: &'a Kept<'a>) -> Versions<'a> {
-        Versions { place: self.workspace.versions(), occasion: &self.occasion, contents, shared }
+    fn versions<'a>(&'a self, shared: &'a SideBySide, replaced: &'a Replaced<'a>) -> Versions<'a> {
+        Versions { place: self.workspace.versions(), occasion: &self.occasion, replaced, shared }
+    }
+
+    fn replaced<'a>(&'a self, contents: &'a Kept<'a>) -> Replaced<'a> {
+        let (folder, batch) = (self.workspace.replaced(), self.occasion.execution_id.as_str());
+        Replaced { folder, batch, round: self.round, contents }
     }
 
     /// What a person has decided, so that it can be decided otherwise.
@@ -329,12 +340,13 @@ impl Merging {
         }
     }
 
-    fn publish(&self, merge: &Merge, contents: &Kept<'_>) -> Result<MergeOutcome, Fault> {
+    fn publish(&self, merge: &Merge, replaced: &Replaced<'_>) -> Result<MergeOutcome, Fault> {
         assert_directory(self.workspace.root())?;
         // The receipt stands before the tree does: a tree without one would be nobody's.
         let receipt = self.write_receipt(merge.receipt())?;
         let place = self.workspace.merged();
-        merge::publish(merge, &place, contents, &RealTreeDisk)?;
+        replaced.keep(&place)?;
+        merge::publish(merge, &place, replaced.contents, &RealTreeDisk)?;
         self.remove_own(&self.workspace.conflicts());
         let top = merge.tree().keys().filter(|path| path.parent().is_none());
         let (graphs, files): (Vec<_>, Vec<_>) = top.partition(|path| path.name() == GRAPH_NAME.as_bytes());
@@ -427,7 +439,7 @@ pub(super) fn graph_place() -> TreePath {
 }
 
 /// Agents can write here too: a link in a directory's place is not followed.
-fn assert_directory(dir: &Path) -> Result<(), Fault> {
+pub(super) fn assert_directory(dir: &Path) -> Result<(), Fault> {
     match dir.symlink_metadata() {
         Ok(data) if data.is_dir() => Ok(()),
         Ok(_) => Err(format!("{} is no directory any more; put it back", dir.display()).into()),

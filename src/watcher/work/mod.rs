@@ -14,6 +14,7 @@ mod likeness;
 mod merge;
 mod part;
 mod prepare;
+mod replaced;
 mod shop;
 mod side_by_side;
 mod verifying;

@@ -1,12 +1,15 @@
 //! Lays out what a person needs to decide conflicts: every version of each file that is in question, and the file with
-//! conflict marks. Made anew in every round, and gone with the last conflict.
+//! conflict marks. Made anew in every round, and gone with the last conflict; what a person has made of the file with
+//! conflict marks stays as long as its conflict waits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::Fault;
-use super::kept::Kept;
+use super::replaced::Replaced;
 use super::side_by_side::SideBySide;
+use crate::bus::disk::BusError;
+use crate::bus::{Content, Disk, Durability, RealDisk};
 use crate::merge::tree_disk::RealTreeDisk;
 use crate::merge::{self, Conflict, ContentStore, Contribution, MERGED_BYTES_MAX, Occasion, Planned};
 use crate::model::handoff::{Choice, Choices, ConflictResolution, MergeKind, MergeStrategy, MergeValidation};
@@ -18,12 +21,14 @@ use crate::work_tree::Contents;
 const LAID_OUT_MAX: usize = 200;
 /// What a person edits is written so.
 const MODE: u32 = 0o644;
+/// The word for the file with conflict marks.
+const MARKED: &str = "marked";
 
 /// Where the versions go, and where their contents are.
 pub(super) struct Versions<'a> {
     pub(super) place: PathBuf,
     pub(super) occasion: &'a Occasion,
-    pub(super) contents: &'a Kept<'a>,
+    pub(super) replaced: &'a Replaced<'a>,
     pub(super) shared: &'a SideBySide,
 }
 
@@ -31,6 +36,7 @@ impl Versions<'_> {
     /// Writes them, and notes in each conflict where.
     pub(super) fn lay_out(&self, conflicts: &mut [Conflict]) -> Result<(), Fault> {
         let mut changes = Vec::new();
+        let mut edited = Vec::new();
         for conflict in conflicts.iter_mut().take(LAID_OUT_MAX).filter(|conflict| conflict.graph.is_none()) {
             for (name, theirs) in self.of(conflict)? {
                 let told = name.replace(':', "-");
@@ -39,16 +45,25 @@ impl Versions<'_> {
                 let Some(path) = place.chain(file).reduce(|outer, inner| outer.join(&inner)) else {
                     continue;
                 };
-                let shown = path.below(&self.place).to_string_lossy().into_owned();
-                conflict.files.insert(name, shown);
+                let place = path.below(&self.place);
+                if name == MARKED {
+                    edited.extend(edited_at(&place, &theirs).map(|bytes| (place.clone(), bytes)));
+                }
+                conflict.files.insert(name, place.to_string_lossy().into_owned());
                 changes.push(Change { path, base: None, theirs: Some(theirs) });
             }
         }
-        self.publish(changes)
+        self.publish(changes)?;
+        for (place, bytes) in edited {
+            let written = RealDisk::default().publish(&place, &bytes, Durability::Synced);
+            written.map_err(BusError::of("put back", &place))?;
+        }
+        Ok(())
     }
 
     /// Takes them away again.
     pub(super) fn remove(&self) -> Result<(), Fault> {
+        self.replaced.keep(&self.place)?;
         Ok(merge::remove(&self.place, &RealTreeDisk)?)
     }
 
@@ -69,15 +84,16 @@ impl Versions<'_> {
             found.extend(self.entry(*lost).map(|entry| (format!("overwritten:{}", at + 1), entry)));
         }
         if let Some(marked) = &conflict.marked {
-            let sha256 = self.contents.keep(marked).map_err(|error| format!("{}: {error}", conflict.path))?;
-            found.push(("marked".to_owned(), Entry::File { mode: MODE, size: marked.len() as u64, sha256 }));
+            let sha256 =
+                self.replaced.contents.keep(marked).map_err(|error| format!("{}: {error}", conflict.path))?;
+            found.push((MARKED.to_owned(), Entry::File { mode: MODE, size: marked.len() as u64, sha256 }));
         }
         Ok(found)
     }
 
     /// A content that is known by its hash alone; a link's target is none.
     fn entry(&self, sha256: Digest) -> Option<Entry> {
-        let size = self.contents.read(&sha256).ok()?.len() as u64;
+        let size = self.replaced.contents.read(&sha256).ok()?.len() as u64;
         (size <= MERGED_BYTES_MAX).then_some(Entry::File { mode: MODE, size, sha256 })
     }
 
@@ -100,15 +116,26 @@ impl Versions<'_> {
             lacks: BTreeSet::new(),
             side_by_side: BTreeMap::new(),
         };
-        match merge::plan(&[alone], &strategy, &Choices::new(), self.occasion, self.contents) {
+        let contents = self.replaced.contents;
+        match merge::plan(&[alone], &strategy, &Choices::new(), self.occasion, contents) {
             Ok(Planned::Ready(merge)) => {
-                merge::publish(&merge, &self.place, self.contents, &RealTreeDisk)?;
+                self.replaced.keep(&self.place)?;
+                merge::publish(&merge, &self.place, contents, &RealTreeDisk)?;
                 Ok(())
             }
             Ok(_) => Err("the versions of a conflict exclude each other".to_owned().into()),
             Err(error) => Err(error.to_string().into()),
         }
     }
+}
+
+/// What a person has made of the file that is to be laid out there.
+fn edited_at(place: &Path, laid_out: &Entry) -> Option<Vec<u8>> {
+    let Ok(Content::Bytes { bytes, .. }) = RealDisk::default().read(place, MERGED_BYTES_MAX) else {
+        return None;
+    };
+    let digest = merge::contents::digest_of(&bytes);
+    (!matches!(laid_out, Entry::File { sha256, .. } if *sha256 == digest)).then_some(bytes)
 }
 
 fn plain(entry: &Entry) -> Entry {

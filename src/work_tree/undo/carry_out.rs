@@ -2,19 +2,21 @@
 //! what the plan was stays on the disk until all of it is done. Run again after any interruption, it completes.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use super::directories::{Directories, is_gone};
-use super::displaced::Displaced;
+use super::directories::Directories;
 use super::staging::{Staging, needs_staging};
 use super::{DONE, INTENT, Obstacle, Refused, Step, UndoError, UndoPlan, WhyNot, begun, forget};
 use crate::bus::disk::BusError;
 use crate::model::tree::{Entry, TreePath};
 use crate::work_tree::Checkpoint;
-use crate::work_tree::descriptors::{MODE_BITS, absolute, entry_at, name_of, open_file_in, open_parent};
+use crate::work_tree::descriptors::{
+    MODE_BITS, absolute, entry_at, is_gone, name_of, open_file_in, open_parent,
+};
+use crate::work_tree::displaced::Displaced;
 use crate::work_tree::operations::Hand;
 use crate::work_tree::shown;
 use crate::work_tree::store::open_or_make;
@@ -58,7 +60,7 @@ pub fn carry_out(
     let open = open_or_make(dir, hand, 0o700).map_err(failed())?;
     let (is_begun, kept_in) = match begun(dir)? {
         None => {
-            let kept_in = Displaced::free_number(dir);
+            let kept_in = free_number(dir);
             let plan = UndoPlan { kept_in, ..plan.clone() };
             let write = |out: &mut dyn io::Write| serde_json::to_writer(out, &plan).map_err(io::Error::from);
             hand.publish(open.as_fd(), OsStr::new(INTENT), write).map_err(failed())?;
@@ -80,8 +82,9 @@ pub fn carry_out(
         }
         return Err(error);
     }
-    let displaced = Displaced::new(dir, kept_in, hand);
-    displaced.keep(todo.iter().map(|index| &plan.steps[*index])).map_err(failed())?;
+    let displaced = Displaced::at(dir.join(folder(kept_in)), hand);
+    let taken_away = todo.iter().filter_map(|index| taken_away(&plan.steps[*index]));
+    displaced.keep(taken_away).map_err(failed())?;
     let undone = Undone { displaced_to: displaced.place(), ..Undone::default() };
     let mut act = Act { plan, hand, directories, staging, undone };
     act.remove()?;
@@ -94,6 +97,26 @@ pub fn carry_out(
     hand.rename(&open, OsStr::new(INTENT), &open, OsStr::new(DONE)).map_err(failed())?;
     hand.sync_directory(&open, OsStr::new(DONE)).map_err(failed())?;
     Ok(act.undone)
+}
+
+/// The first number under which nothing is kept yet: what an earlier undo kept stays as it is.
+fn free_number(checkpoint_dir: &Path) -> u32 {
+    let is_free = |number: &u32| checkpoint_dir.join(folder(*number)).symlink_metadata().is_err();
+    (1..u32::MAX).find(is_free).unwrap_or(u32::MAX)
+}
+
+fn folder(number: u32) -> OsString {
+    if number == 1 { "undone".into() } else { format!("undone-{number}").into() }
+}
+
+/// What a step takes away: bytes or a link that would be gone. A mode alone is no loss.
+fn taken_away(step: &Step) -> Option<(&TreePath, &Entry)> {
+    let found = step.found.as_ref().filter(|found| !matches!(found, Entry::Directory { .. }))?;
+    let stays = match &step.wanted {
+        None | Some(Entry::Directory { .. }) => false,
+        Some(_) => !needs_staging(step),
+    };
+    (!stays).then_some((&step.path, found))
 }
 
 /// A plan that was read from a disk says nothing that the checkpoint does not say too.

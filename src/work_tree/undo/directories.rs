@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use crate::model::tree::TreePath;
-use crate::work_tree::descriptors::{MODE_BITS, name_of, open_directory};
+use crate::work_tree::descriptors::{MODE_BITS, is_gone, name_of, open_directory};
 use crate::work_tree::operations::Hand;
 use crate::work_tree::scope::is_inside;
 
@@ -87,9 +87,4 @@ impl<'h> Directories<'h> {
         }
         Ok(())
     }
-}
-
-/// Whether an error only says that no directory stands there.
-pub(super) fn is_gone(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -5,7 +5,6 @@
 
 mod carry_out;
 mod directories;
-mod displaced;
 mod plan;
 mod staging;
 

@@ -10,14 +10,15 @@ use std::path::Path;
 
 use rustix::fs::Dir;
 
-use super::directories::{Directories, is_gone};
+use super::directories::Directories;
 use super::{Step, UndoError, UndoPlan};
 use crate::bus::disk::BusError;
 use crate::bus::real_disk::TEMPORARY_PREFIX;
 use crate::model::tree::{Digest, Entry, TreePath};
 use crate::work_tree::checkpoint::{ArchiveError, Checkpoint, extract};
 use crate::work_tree::descriptors::{
-    MODE_BITS, absolute, digest_of, name_of, names_in, open_directory, open_directory_in, open_file_in,
+    MODE_BITS, absolute, digest_of, is_gone, name_of, names_in, open_directory, open_directory_in,
+    open_file_in,
 };
 use crate::work_tree::operations::{Hand, SYNCED_TOGETHER, Written};
 use crate::work_tree::scope::is_inside;

@@ -1,50 +1,43 @@
-//! What an undo takes away is kept first: below `undone/` beside the checkpoint, each path as it stood, in the
+//! What is about to be taken away is kept first, below a directory of its own: each path as it stood, in the
 //! directories that lead to it from `/`.
 //!
 //! A file gets a second name there, which costs nothing, and is copied where another file system begins. Nothing here
 //! takes anything away.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::Step;
-use super::directories::is_gone;
-use super::staging::needs_staging;
+use super::descriptors::{is_gone, look, name_of, open_directory_in, open_file_in, open_parent, read_link};
+use super::operations::{Hand, temporary_name};
+use super::store::open_or_make;
 use crate::model::tree::{Entry, TreePath};
-use crate::work_tree::descriptors::{look, name_of, open_directory_in, open_file_in, open_parent, read_link};
-use crate::work_tree::operations::{Hand, temporary_name};
-use crate::work_tree::store::open_or_make;
 
-pub(super) struct Displaced<'h> {
+/// A place for what is taken away.
+pub struct Displaced<'h> {
     root: PathBuf,
     hand: Hand<'h>,
 }
 
 impl<'h> Displaced<'h> {
-    pub(super) fn new(checkpoint_dir: &Path, number: u32, hand: Hand<'h>) -> Self {
-        Displaced { root: checkpoint_dir.join(folder(number)), hand }
-    }
-
-    /// The first number under which nothing is kept yet: what an earlier undo kept stays as it is.
-    pub(super) fn free_number(checkpoint_dir: &Path) -> u32 {
-        let is_free = |number: &u32| checkpoint_dir.join(folder(*number)).symlink_metadata().is_err();
-        (1..u32::MAX).find(is_free).unwrap_or(u32::MAX)
+    /// The directory is made when there is something to keep; its parent must be there.
+    pub fn at(root: PathBuf, hand: Hand<'h>) -> Self {
+        Displaced { root, hand }
     }
 
     /// Where it is, if anything was kept.
-    pub(super) fn place(&self) -> Option<PathBuf> {
+    pub fn place(&self) -> Option<PathBuf> {
         self.root.symlink_metadata().is_ok().then(|| self.root.clone())
     }
 
-    /// Keeps what the given steps are going to take away. What an interrupted try has kept is kept already.
-    pub(super) fn keep<'s>(&self, steps: impl Iterator<Item = &'s Step>) -> io::Result<()> {
+    /// Keeps files and links that are going to be taken away. What an interrupted try has kept is kept already.
+    pub fn keep<'e>(&self, entries: impl Iterator<Item = (&'e TreePath, &'e Entry)>) -> io::Result<()> {
         let mut open: BTreeMap<TreePath, OwnedFd> = BTreeMap::new();
-        for step in steps.filter(|step| takes_away(step)) {
-            let Some(parent) = step.path.parent() else { continue };
-            let from = match open_parent(&step.path) {
+        for (path, entry) in entries {
+            let Some(parent) = path.parent() else { continue };
+            let from = match open_parent(path) {
                 Ok(from) => from,
                 Err(error) if is_gone(&error) => continue,
                 Err(error) => return Err(error),
@@ -54,17 +47,17 @@ impl<'h> Displaced<'h> {
                 let made = self.make(&parent)?;
                 open.insert(parent.clone(), made);
             }
-            self.keep_one(step, &from, &open[&parent])?;
+            self.keep_one(path, entry, &from, &open[&parent])?;
         }
         self.sync(&mut open)
     }
 
-    fn keep_one(&self, step: &Step, from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
-        let name = name_of(&step.path);
+    fn keep_one(&self, path: &TreePath, entry: &Entry, from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
+        let name = name_of(path);
         if look(from.as_fd(), name)?.is_none() || look(to.as_fd(), name)?.is_some() {
             return Ok(());
         }
-        if matches!(step.found, Some(Entry::Link { .. })) {
+        if matches!(entry, Entry::Link { .. }) {
             let target = read_link(from.as_fd(), name)?;
             return self.hand.make_link(target.as_os_str(), to, name);
         }
@@ -98,18 +91,6 @@ impl<'h> Displaced<'h> {
         let name = self.root.file_name().unwrap_or_default();
         std::mem::take(open).values().try_for_each(|dir| self.hand.sync_directory(dir, name))
     }
-}
-
-fn folder(number: u32) -> OsString {
-    if number == 1 { "undone".into() } else { format!("undone-{number}").into() }
-}
-
-/// Whether bytes or a link would be gone; a mode alone is no loss.
-fn takes_away(step: &Step) -> bool {
-    matches!(step.found, Some(Entry::File { .. } | Entry::Link { .. }))
-        && (step.wanted.is_none()
-            || needs_staging(step)
-            || matches!(step.wanted, Some(Entry::Directory { .. })))
 }
 
 /// Another file system, one without second names, or a file of another user.
