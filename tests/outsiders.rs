@@ -315,3 +315,24 @@ fn a_torn_spec_whose_writer_is_gone_is_refused_with_line_and_column() {
     assert_eq!(ending(&result, "1"), "failed:spec_refused");
     assert_eq!(ending(&result, "2"), "success");
 }
+
+#[test]
+fn what_another_task_says_to_have_written_is_credited_to_neither() {
+    let bus = Bus::new();
+    let plan = bus.plan("batch_id = 7\n 1 files_modified=[\"a.txt\"]\n 2 files_modified=[\"b.txt\"]");
+    let _run = bus.run(&plan, &[]);
+    let (idle, busy) = (bus.agent("7/1"), bus.agent("7/2"));
+    idle.waits_for_spec().takes(1, "idle").beats();
+    busy.waits_for_spec().takes(1, "busy").beats();
+    bus.wait_event("7", "started", "1");
+    for file in ["a.txt", "b.txt"] {
+        std::fs::write(bus.file(file), "work of the busy one\n").unwrap();
+    }
+    busy.delivers_files(&["a.txt", "b.txt"]);
+    bus.wait_event("7", "succeeded", "2");
+    idle.delivers(SUCCESS);
+    let result = bus.ended("7");
+    assert_eq!(task(&result, "2")["evidence"], "observed");
+    assert_eq!(task(&result, "1")["evidence"], "claimed", "{result:#}");
+    assert_eq!(task(&result, "1")["files_created"], serde_json::json!([]), "{result:#}");
+}

@@ -6,7 +6,7 @@ use crate::model::claim::Claim;
 use crate::model::containment::plain_spelling;
 use crate::model::declared::{DeclaredFiles, DeclaredPlace, covers, overlap};
 use crate::model::evidence::{About, Brought, Change, Finding};
-use crate::model::state::{TaskIx, TaskState, Try};
+use crate::model::state::{TaskIx, Try};
 use crate::model::{Grade, Reason, Task, Verdict};
 
 /// The verdict on a claim: what the look at it found, and what became of the declared files.
@@ -20,9 +20,8 @@ pub(super) fn weigh(turn: &Turn<'_>, task: TaskIx, checked: Checked) -> Checked 
     declared.extend(unseen.into_iter().map(unknown));
     for place in &mut declared {
         count_commits(place, &committed);
-        if place.change.grade() > Grade::Claimed && is_shared(turn, task, &place.place) {
-            place.change = Change::Shared;
-            place.brought = Brought::default();
+        if place.change.grade() > Grade::Claimed {
+            leave_out_shared(turn, task, place);
         }
     }
     Checked { verdict: verdict_of(&state.spec, &claim, verdict, &declared), claim, declared, committed }
@@ -111,17 +110,28 @@ fn note_listed(brought: &mut Brought, claim: &Claim, file: &str) {
     }
 }
 
-/// Whether an attempt of another task that declares the same place ran at the same time.
-fn is_shared(turn: &Turn<'_>, task: TaskIx, place: &str) -> bool {
+/// What an attempt of another task that ran at the same time declares, or says to have written, is credited to neither.
+fn leave_out_shared(turn: &Turn<'_>, task: TaskIx, place: &mut DeclaredPlace) {
     let own = &turn.state.tasks[task];
-    let Some(began) = own.tries.first().map(|first| first.offered_tick) else { return false };
+    let Some(began) = own.tries.first().map(|first| first.offered_tick) else { return };
     let ran_beside = |one: &Try| one.started.is_some() && one.ended_tick.is_none_or(|ended| ended > began);
-    let declares_it = |other: &TaskState| {
-        let places = other.spec.declared_places();
-        places.iter().any(|declared| overlap(declared, place))
-    };
     let others = turn.state.tasks.iter().enumerate().filter(|(ix, _)| *ix != task);
-    others.map(|(_, other)| other).any(|other| other.tries.iter().any(ran_beside) && declares_it(other))
+    let beside = others.map(|(_, other)| other).filter(|other| other.tries.iter().any(ran_beside));
+    for other in beside {
+        let declared = other.spec.declared_places();
+        let reported = other.collected.as_ref().and_then(|collected| collected.verdict.brought.as_ref());
+        if declared.iter().any(|declared| overlap(declared, &place.place)) {
+            place.brought = Brought::default();
+        } else if let Some(reported) = reported.filter(|reported| place.brought.shares_files_with(reported)) {
+            place.brought.leave_out(reported);
+        } else {
+            continue;
+        }
+        if place.brought.is_empty() {
+            place.change = Change::Shared;
+            return;
+        }
+    }
 }
 
 /// Why what was found is not enough, if it is not.

@@ -77,7 +77,7 @@ pub enum Change {
     Emptied,
     /// A link to another file of the tree, or a second name of one: that file is not this task's work.
     Linked,
-    /// It changed, and another attempt that declares it ran at the same time.
+    /// It changed, and another attempt that declares or reports it ran at the same time.
     Shared,
     /// It is there; how it was before is not known.
     Unknown,
@@ -114,7 +114,9 @@ impl Change {
             Change::Rewritten => "written again with the same bytes",
             Change::Emptied => "is empty",
             Change::Linked => "is a link to another file of the tree",
-            Change::Shared => "changed, but another attempt that ran at the same time declares it too",
+            Change::Shared => {
+                "changed, but another attempt that ran at the same time declares or reports it too"
+            }
             Change::Unknown => "exists; how it was before is not known",
             Change::Untouched => "was not changed",
             Change::Absent => "does not exist",
@@ -193,6 +195,22 @@ pub struct Brought {
 impl Brought {
     pub fn is_empty(&self) -> bool {
         *self == Brought::default()
+    }
+
+    /// Whether a file of it is another's too.
+    pub fn shares_files_with(&self, other: &Brought) -> bool {
+        self.files().any(|file| other.files().any(|one| one == file))
+    }
+
+    /// Without the files that are another's too.
+    pub fn leave_out(&mut self, other: &Brought) {
+        for list in [&mut self.created, &mut self.modified, &mut self.deleted] {
+            list.retain(|file| !other.files().any(|one| one == file));
+        }
+    }
+
+    fn files(&self) -> impl Iterator<Item = &String> {
+        self.created.iter().chain(&self.modified).chain(&self.deleted)
     }
 
     /// Adds what another look saw, each once.
