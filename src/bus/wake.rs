@@ -8,7 +8,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::platform;
+use super::real_disk::TEMPORARY_PREFIX;
+use super::{Disk, RealDisk, platform};
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
 use notify::{Config, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher as _};
 
@@ -171,21 +172,42 @@ impl Wake {
 #[derive(Debug)]
 pub struct TreeWatch {
     _source: RecommendedWatcher,
+    /// A file in the watched directory whose event tells that all earlier ones were told.
+    marker: PathBuf,
+    reached: Receiver<()>,
 }
 
 impl TreeWatch {
     /// `None` where the system has no events, or not enough of them for this tree: then nothing is told.
     pub fn new(root: &Path, mut written: impl FnMut(&Path) + Send + 'static) -> Option<TreeWatch> {
+        let marker = root.join(format!("{TEMPORARY_PREFIX}told"));
+        let (reach, reached) = sync_channel(1);
+        let is_marker = marker.clone();
         let handler = move |event: notify::Result<notify::Event>| {
             let Ok(event) = event else { return };
             if says_something(event.kind) || matches!(event.kind, EventKind::Modify(ModifyKind::Data(_))) {
-                event.paths.iter().for_each(|path| written(path));
+                for path in &event.paths {
+                    if *path == is_marker {
+                        let _ = reach.try_send(());
+                    } else {
+                        written(path);
+                    }
+                }
             }
         };
         let kinds = kinds_asked_for() | EventKindMask::MODIFY_DATA;
         let mut source = RecommendedWatcher::new(handler, Config::default().with_event_kinds(kinds)).ok()?;
         source.watch(root, RecursiveMode::Recursive).ok()?;
-        Some(TreeWatch { _source: source })
+        Some(TreeWatch { _source: source, marker, reached })
+    }
+
+    /// Waits until everything that was written before this call was told, at most so long. Events keep their order.
+    pub fn catch_up(&self, at_most: Duration) {
+        let disk = RealDisk::default();
+        if disk.create_empty(&self.marker).is_ok() {
+            let _ = self.reached.recv_timeout(at_most);
+        }
+        let _ = disk.remove_file(&self.marker);
     }
 }
 

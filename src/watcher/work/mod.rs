@@ -215,7 +215,14 @@ pub(super) fn merge<D: Disk>(
         let outcome = Box::new(MergeOutcome::without_result(MergeStatus::Failure, why));
         Report::Merged { round, outcome }
     };
-    begin(context, paths.work(&merge_round(round)), move |left_off| merging.carry_out(left_off), failed)
+    let witness = context.workshop.watch_no_more(&paths.work(witness::OVERWRITTEN));
+    let job = move |left_off: &LeftOff| {
+        if let Some(witness) = witness {
+            witness.catch_up(witness::LAG_MAX);
+        }
+        merging.carry_out(left_off)
+    };
+    begin(context, paths.work(&merge_round(round)), job, failed)
 }
 
 /// What is run in the merged tree, if anything is.
@@ -252,7 +259,11 @@ pub(super) fn watch_over<D: Disk>(context: &Context<'_, D>, paths: &BatchPaths, 
     }
     let noted = paths.work(witness::OVERWRITTEN);
     if state.is_settled() {
-        return context.workshop.watch_no_more(&noted);
+        // The merge asks it for the rest; where nothing was started, there is none.
+        if state.handoff.as_ref().is_some_and(|handoff| handoff.prepared.is_none()) {
+            context.workshop.watch_no_more(&noted);
+        }
+        return;
     }
     context.workshop.watch_over(Beat {
         workspace: PathBuf::from(&handoff.workspace),

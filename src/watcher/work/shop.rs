@@ -77,8 +77,9 @@ impl Workshop {
         }
     }
 
-    pub(super) fn watch_no_more(&self, noted: &Path) {
-        self.witnesses.lock().unwrap_or_else(PoisonError::into_inner).remove(noted);
+    /// Has it watched over no more. Who watched may still have something to tell.
+    pub(super) fn watch_no_more(&self, noted: &Path) -> Option<TreeWatch> {
+        self.witnesses.lock().unwrap_or_else(PoisonError::into_inner).remove(noted).flatten()
     }
 
     /// `None` if it is under way.

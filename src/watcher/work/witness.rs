@@ -6,13 +6,14 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::likeness::keeps_half_of;
 use crate::bus::platform::wall_now;
 use crate::bus::wake::TreeWatch;
-use crate::bus::{Content, Disk, Durability, RealDisk};
+use crate::bus::{Content, Disk, Durability, Look, RealDisk};
 use crate::model::WallTime;
 use crate::model::tree::{Digest, TreePath};
 use crate::verify::outputs;
@@ -26,6 +27,10 @@ const READ_BYTES_MAX: u64 = 4 << 20;
 const FILES_MAX: usize = 1_000;
 /// Larger workspaces are not watched over.
 const DIRECTORIES_MAX: usize = 2_000;
+/// How long a merge waits for the events of what was written before it.
+pub(super) const LAG_MAX: Duration = Duration::from_secs(10);
+/// How much older than its event a write can be.
+const LAG_MS_MAX: i64 = 60_000;
 /// What is noted: a few hundred bytes each.
 const NOTED_BYTES_MAX: u64 = 4 << 20;
 
@@ -59,7 +64,8 @@ pub(super) fn begin(beat: Beat) -> Option<TreeWatch> {
     let mut last: HashMap<TreePath, Vec<u8>> = HashMap::new();
     TreeWatch::new(&root.clone(), move |path| {
         let Some(place) = beat.artifact(path, &root) else { return };
-        let Ok(Content::Bytes { bytes, .. }) = RealDisk::default().read(path, READ_BYTES_MAX) else { return };
+        let read = RealDisk::default().read(path, READ_BYTES_MAX);
+        let Ok(Content::Bytes { bytes, look }) = read else { return };
         // One that is written anew is empty for a moment.
         if bytes.is_empty() || (last.len() >= FILES_MAX && !last.contains_key(&place)) {
             return;
@@ -71,7 +77,7 @@ pub(super) fn begin(beat: Beat) -> Option<TreeWatch> {
         }
         let kept = Store::open(&beat.objects, Hand::free()).and_then(|store| store.put(&before));
         match kept {
-            Ok(lost) => found.push(Overwritten { path: place, at: wall_now(), lost }),
+            Ok(lost) => found.push(Overwritten { path: place, at: written_at(&look), lost }),
             Err(error) => return log::warn!("{error}; what was written over is not kept"),
         }
         let bytes = serde_json::to_vec(&found).unwrap_or_default();
@@ -79,6 +85,14 @@ pub(super) fn begin(beat: Beat) -> Option<TreeWatch> {
             log::warn!("{}: {error}", beat.noted.display());
         }
     })
+}
+
+/// When the file was written: events come later than what they tell of, and its writer may have ended meanwhile. A file
+/// system with a clock of its own is not believed.
+fn written_at(look: &Look) -> WallTime {
+    let (now, stamped) = (wall_now(), WallTime((look.changed_ns / 1_000_000) as i64));
+    let is_likely = stamped <= now && now.0 - stamped.0 <= LAG_MS_MAX;
+    if is_likely { stamped } else { now }
 }
 
 /// Each directory costs one of the watches that a user has, and a moment of the loop.
